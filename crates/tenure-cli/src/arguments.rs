@@ -9,6 +9,7 @@ use crate::commands::calc::Calc;
 use crate::commands::completions::Completions;
 use crate::commands::config::Config;
 use crate::commands::doctor::Doctor;
+use crate::commands::edict::Edict;
 use crate::commands::fence::Fence;
 use crate::commands::init::Init;
 use crate::commands::key::Key;
@@ -99,7 +100,9 @@ pub(crate) enum Command {
     Transfer(Transfer),
     /// List and change the members of the cluster
     Members(Members),
-    /// Look at fences in files: what they have admitted
+    /// Print a fresh token, in a command of `tenure run`
+    Edict(Edict),
+    /// Look at fences in files, and print the SQL of those in databases
     Fence(Fence),
     /// Run one daemon
     Node(Node),
@@ -141,6 +144,7 @@ impl Arguments {
             Command::Resign(resign) => resign.run(&common),
             Command::Transfer(transfer) => transfer.run(&common),
             Command::Members(members) => members.run(&common),
+            Command::Edict(edict) => edict.run(&common),
             Command::Fence(fence) => fence.run(&common),
             Command::Node(node) => node.run(&common),
             Command::Init(init) => init.run(&common),

@@ -251,8 +251,9 @@ fn what_is_ordered_of_a_leader_is_done_by_it_and_watchers_hear_of_it() {
     });
     assert_eq!(
         (shape(&handed).as_str(), &handed["leader"]),
-        ("group:string leader:string term:number token:null", &"app-1".into())
+        ("group:string leader:string new_term:number term:number token:null", &"app-1".into())
     );
+    assert!(handed["new_term"].as_u64() > handed["term"].as_u64(), "{handed}");
     let next = watcher.until("the next leader", |sight| sight["leader"] == "app-2");
     assert!(next["term"].as_u64() > first["term"].as_u64(), "{next}");
 

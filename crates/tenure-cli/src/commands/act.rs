@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::api::{self, Code, group_path};
 use crate::arguments::Common;
-use crate::client::{self, Asking};
+use crate::client::{self, Asking, Client};
 use crate::failure::Failure;
 use crate::output::{Answer, Verdict};
 
@@ -29,15 +29,27 @@ pub(super) fn order<O: Serialize>(
     order: impl FnOnce(Option<u64>) -> O,
     did: impl FnOnce(&api::Done) -> String,
 ) -> Result<Answer, Failure> {
+    let ordered = done(common, asking, (group, what), order)?;
+    Ok(ordered.map_or_else(|refusal| refusal, |(done, _)| done_answer(common, &done, did)))
+}
+
+/// Orders something of a group's leader: what was done and the client that ordered it, or the
+/// answer that says why it was not.
+pub(super) fn done<O: Serialize>(
+    common: &Common,
+    asking: &Asking,
+    (group, what): (&str, &str),
+    order: impl FnOnce(Option<u64>) -> O,
+) -> Result<Result<(api::Done, Client), Answer>, Failure> {
     let client = asking.client_within(common, PATIENCE)?;
     // The daemon gives up a little earlier, so that it can say so.
     let within = client.timeout().saturating_sub(PATIENCE / 10).as_millis();
     let order = order(Some(u64::try_from(within).unwrap_or(u64::MAX)));
     let path = group_path(group, &format!("/{what}"));
     match client::block_on(client.post::<api::Done>(&path, &order))? {
-        Ok(done) => Ok(done_answer(common, &done, did)),
+        Ok(done) => Ok(Ok((done, client))),
         Err(trouble) if trouble.is(Code::NoLeader) || trouble.is(Code::Declined) => {
-            Ok(refused(&Failure::from(trouble).to_string()))
+            Ok(Err(refused(&Failure::from(trouble).to_string())))
         }
         Err(trouble) => Err(trouble.into()),
     }
@@ -64,7 +76,8 @@ pub(super) fn order_runner(
     }))
 }
 
-fn ask_runner(socket: &str, line: &str, timeout: Duration) -> Result<Value, Failure> {
+/// One line to the socket of a runner, one line of JSON back.
+pub(super) fn ask_runner(socket: &str, line: &str, timeout: Duration) -> Result<Value, Failure> {
     let ask = || {
         let mut stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(timeout))?;

@@ -1,22 +1,23 @@
-//! `tenure fence`: what file fences have admitted.
+//! `tenure fence`: what file fences have admitted, and the SQL of those in databases.
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use tenure::fence::{FileFence, FileFenceState, Rule};
+use tenure::fence::{FileFence, FileFenceState, Rule, postgres, sqlite};
 
 use crate::arguments::Common;
 use crate::failure::Failure;
 use crate::output::{Answer, Table};
 
-/// Look at fences in files.
+/// Look at fences in files, and print the SQL of those in databases.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure fence list prices.fence
   tenure fence list --above 100000000 /var/lib/jobs/*.fence
+  tenure fence sql postgres | psql prices
 
-Exit codes: 0 all files are fences, 2 error, and nothing was listed")]
+Exit codes: 0 done, 2 error, and nothing was printed")]
 pub(crate) struct Fence {
     #[command(subcommand)]
     command: Command,
@@ -26,6 +27,31 @@ pub(crate) struct Fence {
 enum Command {
     /// Show which token each fence in a file has admitted last
     List(List),
+    /// Print the SQL that installs a fence in a database
+    Sql(Sql),
+}
+
+/// Print the SQL that installs a fence in a database.
+#[derive(Args, Debug)]
+#[command(after_help = "It can be run again: what is there stays. docs/guides/fence.md shows how to use it.
+
+Examples:
+  tenure fence sql postgres | psql prices
+  tenure fence sql sqlite | sqlite3 prices.db
+
+Exit codes: 0 printed, 2 error")]
+struct Sql {
+    /// For which database
+    #[arg(value_enum)]
+    database: Database,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Database {
+    /// PostgreSQL
+    Postgres,
+    /// SQLite
+    Sqlite,
 }
 
 /// Show which token each fence in a file has admitted last.
@@ -54,8 +80,20 @@ struct List {
 impl Fence {
     /// Does it.
     pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
-        let Command::List(list) = self.command;
-        list.run(common)
+        match self.command {
+            Command::List(list) => list.run(common),
+            Command::Sql(sql) => Ok(sql.run(common)),
+        }
+    }
+}
+
+impl Sql {
+    fn run(&self, common: &Common) -> Answer {
+        let sql = match self.database {
+            Database::Postgres => postgres::INSTALL,
+            Database::Sqlite => sqlite::INSTALL,
+        };
+        Answer::new(common.output, || json!({ "sql": sql }), || sql.to_owned())
     }
 }
 

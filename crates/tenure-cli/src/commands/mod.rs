@@ -6,6 +6,7 @@ pub(crate) mod calc;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod edict;
 pub(crate) mod fence;
 pub(crate) mod init;
 pub(crate) mod key;

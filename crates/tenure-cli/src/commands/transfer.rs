@@ -1,19 +1,31 @@
 //! `tenure transfer`.
 
+use std::time::Duration;
+
 use clap::Args;
+use serde_json::json;
+use tokio::time::{sleep, timeout};
 
 use super::act;
-use crate::api::TransferOrder;
+use crate::api::{self, TransferOrder, group_path};
 use crate::arguments::Common;
-use crate::client::{Asking, group_name};
+use crate::client::{self, Asking, Client, group_name};
 use crate::failure::Failure;
 use crate::output::Answer;
+
+/// How long a daemon may take to hear of the new leader.
+const SEEN_WITHIN: Duration = Duration::from_secs(2);
+
+/// How often it is asked.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Ask the leader of a group to hand over.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "The other process must campaign for the group. The gap is about one round trip after the
-leader's work has ended.
+    after_help = "The other process must campaign for the group and say that it stands by; else nothing is
+stopped, and the leader leads on. The gap is about one round trip after the leader's work has
+ended. -o json has the term that has ended, and that of the new leader as \"new_term\" (null if no
+daemon has heard of it within 2 s).
 
 Examples:
   tenure transfer jobs --to app-2
@@ -41,8 +53,38 @@ impl Transfer {
     /// Does it.
     pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
         let order = |within_ms| TransferOrder { to: self.to.clone(), within_ms };
-        act::order(common, &self.asking, (&self.group, "transfer"), order, |done| {
-            format!("{} has handed '{}' over to {} in term {}", done.leader, done.group, self.to, done.term)
-        })
+        let (done, client) = match act::done(common, &self.asking, (&self.group, "transfer"), order)? {
+            Ok(ordered) => ordered,
+            Err(refusal) => return Ok(refusal),
+        };
+        let new_term =
+            client::block_on(async { timeout(SEEN_WITHIN, self.new_term(&client, done.term)).await.ok() })?;
+        let json = || {
+            let mut value = json!(done);
+            value["new_term"] = json!(new_term);
+            value
+        };
+        Ok(Answer::new(common.output, json, || {
+            let api::Done { leader, group, .. } = &done;
+            match new_term {
+                Some(term) => {
+                    format!("{leader} has handed '{group}' over to {}, which leads in term {term}\n", self.to)
+                }
+                None => format!("{leader} has handed '{group}' over to {}\n", self.to),
+            }
+        }))
+    }
+
+    /// The term of the new leader, as soon as a daemon knows of it.
+    async fn new_term(&self, client: &Client, before: u64) -> u64 {
+        loop {
+            if let Ok(group) = client.get::<api::Group>(&group_path(&self.group, "")).await
+                && let Some(term) = group.term.filter(|term| *term > before)
+                && group.leader.as_deref() == Some(&self.to)
+            {
+                return term;
+            }
+            sleep(LOOK_EVERY).await;
+        }
     }
 }

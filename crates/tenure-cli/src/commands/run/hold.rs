@@ -6,15 +6,16 @@
 //! margin/2, in case the sentinel does not.
 
 use std::fmt;
+use std::pin::Pin;
 use std::time::Duration;
 
-use tenure::{Asked, Loss, NodeName, OperatorRequest, Tenure};
+use tenure::{Asked, Loss, NodeName, OperatorRequest, Tenure, TransferError};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::signals;
 use super::supervise::Runner;
 use super::timing::{nanos, now};
-use super::wire::{Job, Order, Report, Why};
+use super::wire::{How, Job, Order, Report, Why};
 
 /// How often E is read from the guard and published.
 const BEAT: Duration = Duration::from_millis(10);
@@ -36,9 +37,9 @@ pub(super) enum Stop {
     /// The guard is over for another reason.
     Lost(Loss),
     /// `--health` failed.
-    Health(u8),
+    Health(How),
     /// `--on-elected` failed.
-    Hook(u8),
+    Hook(How),
     /// The command asked for it.
     Requested,
     /// An operator asked for it, and for whom; he is answered when it is done.
@@ -56,8 +57,8 @@ impl fmt::Display for Stop {
         match self {
             Self::Lease => f.write_str("the lease was not renewed in time"),
             Self::Lost(loss) => write!(f, "leads no more: {loss}"),
-            Self::Health(code) => write!(f, "--health failed with {code}"),
-            Self::Hook(code) => write!(f, "--on-elected failed with {code}"),
+            Self::Health(how) => write!(f, "--health {how}"),
+            Self::Hook(how) => write!(f, "--on-elected {how}"),
             Self::Requested | Self::Asked(_, None) => f.write_str("asked to resign"),
             Self::Asked(_, Some(to)) => write!(f, "asked to hand over to {to}"),
             Self::Signal(signal) => write!(f, "stopped by signal {signal}"),
@@ -89,6 +90,17 @@ enum Stage {
     Pausing(u64),
 }
 
+/// The answer of a process that was asked whether it stands by.
+type StandsBy<'a> = Pin<Box<dyn Future<Output = Result<(), TransferError>> + 'a>>;
+
+/// A hand-over that was asked for, while the successor is asked whether it stands by. The command
+/// runs on.
+struct Planned<'a> {
+    asked: Asked,
+    to: NodeName,
+    answer: StandsBy<'a>,
+}
+
 struct Hold<'a> {
     tenure: &'a Tenure,
     environment: &'a [(String, String)],
@@ -107,6 +119,7 @@ struct Hold<'a> {
     /// When the sentinel was last asked whether it is awake, and whether it has said so.
     pinged: u64,
     awake: bool,
+    planned: Option<Planned<'a>>,
 }
 
 enum Event {
@@ -117,13 +130,21 @@ enum Event {
     Lost(Loss),
     Resign,
     Asked(Asked),
+    /// Whether the successor stands by.
+    StandsBy(Result<(), TransferError>),
 }
 
 impl Runner {
-    /// Runs the command for the length of a term. When this returns, either everybody is dead or
-    /// that is said.
-    pub(super) async fn hold(&mut self, tenure: &Tenure, environment: &[(String, String)]) -> Ended {
-        let stage = if self.run.on_elected.is_some() { Stage::Electing } else { Stage::Working };
+    /// Runs the command for the length of a term, after the hook if the term is `new`. When this
+    /// returns, either everybody is dead or that is said.
+    pub(super) async fn hold(
+        &mut self,
+        tenure: &Tenure,
+        environment: &[(String, String)],
+        new: bool,
+    ) -> Ended {
+        let hook = self.run.on_elected.clone().filter(|_| new);
+        let stage = if hook.is_some() { Stage::Electing } else { Stage::Working };
         let mut hold = Hold {
             tenure,
             environment,
@@ -136,23 +157,30 @@ impl Runner {
             guard_over: false,
             pinged: now(),
             awake: true,
+            planned: None,
         };
         hold.publish(self);
-        match &self.run.on_elected {
-            Some(script) => hold.start(self, Job::Elected, Some(script.clone()), Some(self.run.hook_timeout)),
+        match hook {
+            Some(script) => hold.start(self, Job::Elected, Some(script), Some(self.run.hook_timeout)),
             None => hold.start(self, Job::Work, None, None),
         }
         let mut beat = interval(BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let event = self.event(&mut beat, &hold).await;
+            let event = self.event(&mut beat, &mut hold).await;
             if let Some(ended) = hold.on(event, self) {
                 return ended;
             }
         }
     }
 
-    async fn event(&mut self, beat: &mut Interval, hold: &Hold<'_>) -> Event {
+    async fn event(&mut self, beat: &mut Interval, hold: &mut Hold<'_>) -> Event {
+        let planned = async {
+            match &mut hold.planned {
+                Some(planned) => planned.answer.as_mut().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             report = self.post.report() => report.map_or(Event::SentinelGone, Event::Report),
@@ -160,6 +188,7 @@ impl Runner {
             Some(signal) = self.signals.recv() => Event::Signal(signal),
             Some(()) = self.resigned.recv() => Event::Resign,
             asked = hold.tenure.asked() => Event::Asked(asked),
+            stands_by = planned => Event::StandsBy(stands_by),
             loss = hold.tenure.lost(), if !hold.guard_over => Event::Lost(loss),
         }
     }
@@ -177,6 +206,7 @@ impl Hold<'_> {
             Event::Signal(signal) => return self.signal(signal, runner),
             Event::Resign => self.stop(Stop::Requested, runner),
             Event::Asked(asked) => self.asked(asked, runner),
+            Event::StandsBy(answer) => self.stands_by(answer, runner),
             Event::Lost(loss) => return self.lost(loss, runner),
         }
         None
@@ -201,6 +231,7 @@ impl Hold<'_> {
 
     fn beat(&mut self, runner: &mut Runner) -> Option<Ended> {
         self.publish(runner);
+        runner.look_at_key();
         let now = now();
         if self.stop.is_some() && matches!(self.stage, Stage::Pausing(_)) {
             return Some(Ended { code: self.code, stop: self.stop.take(), dead: true });
@@ -255,13 +286,13 @@ impl Hold<'_> {
                 runner.note(&format!("the command runs as process {pid}"));
                 self.look_later(runner);
             }
-            Report::Ended { job: Job::Elected, code: 0 } if self.stop.is_none() => {
+            Report::Ended { job: Job::Elected, how: How::Code(0) } if self.stop.is_none() => {
                 self.stage = Stage::Working;
                 self.start(runner, Job::Work, None, None);
             }
-            Report::Ended { job: Job::Elected, code } => self.stop(Stop::Hook(code), runner),
-            Report::Ended { job: Job::Health, code: 0 } => self.look_later(runner),
-            Report::Ended { job: Job::Health, code } => self.stop(Stop::Health(code), runner),
+            Report::Ended { job: Job::Elected, how } => self.stop(Stop::Hook(how), runner),
+            Report::Ended { job: Job::Health, how: How::Code(0) } => self.look_later(runner),
+            Report::Ended { job: Job::Health, how } => self.stop(Stop::Health(how), runner),
             Report::Refused { job: Job::Health, .. } => self.look_later(runner),
             Report::Refused { why, .. } => self.stop(Stop::Refused(why), runner),
             Report::Terminating(Why::Lease) => {
@@ -306,17 +337,29 @@ impl Hold<'_> {
     fn stop(&mut self, stop: Stop, runner: &Runner) {
         if self.stop.is_none() {
             self.stop = Some(stop);
-            runner.post.order(&Order::Stop(nanos(runner.timing.grace)));
-            self.patience = now().saturating_add(nanos(runner.timing.grace + PATIENCE));
+            self.end_within(runner.timing.grace, false, runner);
         }
     }
 
-    /// An operator's request. The command ends first; a proclamation is nobody's end.
+    /// The sentinel ends everything within this time. If it does not, the runner does.
+    fn end_within(&mut self, grace: Duration, told: bool, runner: &Runner) {
+        runner.post.order(&Order::Stop { within: nanos(grace), told });
+        self.patience = self.patience.min(now().saturating_add(nanos(grace + PATIENCE)));
+    }
+
+    /// An operator's request. The command ends first; a proclamation is nobody's end. Before it
+    /// ends for a hand-over, the successor must say that it stands by.
     fn asked(&mut self, asked: Asked, runner: &Runner) {
         match asked.request().clone() {
             _ if self.stop.is_some() => asked.decline("the command is being stopped already"),
             OperatorRequest::Resign => self.stop(Stop::Asked(asked, None), runner),
-            OperatorRequest::Transfer { to } => self.stop(Stop::Asked(asked, Some(to)), runner),
+            OperatorRequest::Transfer { to } if to == *runner.name() => {
+                asked.decline(&format!("'{to}' leads already, and leads on"));
+            }
+            OperatorRequest::Transfer { .. } if self.planned.is_some() => {
+                asked.decline("another hand-over is being prepared");
+            }
+            OperatorRequest::Transfer { to } => self.plan(asked, to),
             OperatorRequest::Proclaim { body } => match self.tenure.proclaim(&body) {
                 Ok(edict) => asked.fulfil_as(edict),
                 Err(error) => asked.decline(&error.to_string()),
@@ -325,17 +368,52 @@ impl Hold<'_> {
         }
     }
 
-    /// The command gets it first. Ending is its business, as long as the lease lasts.
+    fn plan(&mut self, asked: Asked, to: NodeName) {
+        let (tenure, successor) = (self.tenure, to.clone());
+        let answer = Box::pin(async move { tenure.stands_by(&successor).await });
+        self.planned = Some(Planned { asked, to, answer });
+    }
+
+    /// The successor stands by: now the command may end. If it does not, nothing has happened.
+    fn stands_by(&mut self, answer: Result<(), TransferError>, runner: &Runner) {
+        let Some(Planned { asked, to, .. }) = self.planned.take() else { return };
+        match answer {
+            _ if self.stop.is_some() => asked.decline("the command is being stopped already"),
+            Ok(()) => self.stop(Stop::Asked(asked, Some(to)), runner),
+            Err(error) => {
+                runner.note(&format!("not handed over, and leads on: {error}"));
+                asked.decline(&format!("{error}; the leader leads on"));
+            }
+        }
+    }
+
+    /// The command gets it first. One that asks to end gives it `--grace` for that; the next one
+    /// that does, nothing.
     fn signal(&mut self, signal: i32, runner: &Runner) -> Option<Ended> {
-        match self.stage {
-            Stage::Working => runner.post.order(&Order::Signal(signal)),
-            Stage::Electing if signals::ends(signal) => self.stop(Stop::Signal(signal), runner),
-            Stage::Pausing(_) if signals::ends(signal) => return self.ended(Stop::Signal(signal), true),
-            Stage::Electing | Stage::Pausing(_) => {}
-        }
         if signals::ends(signal) {
-            self.stop = Some(Stop::Signal(signal)); // Before any other reason: nothing comes after it.
+            return self.asked_to_end(signal, runner);
         }
+        if self.stage == Stage::Working {
+            runner.post.order(&Order::Signal(signal));
+        }
+        None
+    }
+
+    fn asked_to_end(&mut self, signal: i32, runner: &Runner) -> Option<Ended> {
+        if matches!(self.stage, Stage::Pausing(_)) {
+            return self.ended(Stop::Signal(signal), true);
+        }
+        let working = self.stage == Stage::Working;
+        if matches!(self.stop, Some(Stop::Signal(_))) {
+            runner.note("asked to end again: the command gets KILL");
+            self.end_within(Duration::ZERO, working, runner);
+            return None;
+        }
+        if working {
+            runner.post.order(&Order::Signal(signal));
+        }
+        self.end_within(runner.timing.grace, working, runner);
+        self.stop = Some(Stop::Signal(signal)); // Before any other reason: nothing comes after it.
         None
     }
 
@@ -347,7 +425,7 @@ impl Hold<'_> {
         }
         self.guard_over = true;
         self.stop.get_or_insert(stop);
-        runner.post.order(&Order::Stop(0));
+        runner.post.order(&Order::Stop { within: 0, told: false });
         None
     }
 

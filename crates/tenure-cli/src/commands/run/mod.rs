@@ -18,11 +18,13 @@ pub(crate) mod board;
 mod desk;
 pub(crate) mod family;
 mod hold;
+mod key_file;
 mod post;
 mod scratch;
 pub(crate) mod signals;
 mod supervise;
 pub(crate) mod timing;
+mod waiting;
 pub(crate) mod wire;
 
 use std::ffi::OsString;
@@ -36,6 +38,7 @@ use crate::arguments::Common;
 use crate::failure::Failure;
 use crate::output::{Answer, Verdict};
 use crate::settings::{Settings, Source, length};
+use key_file::KeyFile;
 use post::{Brief, Posted};
 use scratch::Scratch;
 use timing::Timing;
@@ -148,7 +151,9 @@ impl Run {
     /// Does it.
     pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
         let timing = Timing { grace: self.grace, margin: self.kill_margin };
-        let config = self.config(common, timing)?;
+        let mut settings = common.settings()?;
+        let config = self.config(&mut settings, timing)?;
+        let key_file = KeyFile::of(&settings, common);
         timing.check(&config)?;
         let system = |what: &str, error: std::io::Error| Failure::new(format!("{what}: {error}"));
         family::adopt().map_err(|error| system("the system lets no process adopt orphans", error))?;
@@ -167,13 +172,12 @@ impl Run {
             .enable_all()
             .build()
             .map_err(|error| system("the system refuses a runtime", error))?;
-        let code = runtime.block_on(supervise::supervise(self, config, brief, posted))?;
+        let code = runtime.block_on(supervise::supervise(self, (config, key_file), brief, posted))?;
         Ok(Answer { verdict: Verdict::Code(code), ..Answer::text(String::new()) })
     }
 
     /// The configuration of the candidate: the file's cluster, our name, our lease.
-    fn config(&self, common: &Common, timing: Timing) -> Result<Config, Failure> {
-        let mut settings = common.settings()?;
+    fn config(&self, settings: &mut Settings, timing: Timing) -> Result<Config, Failure> {
         let named = self.name.clone().or_else(|| std::env::var("TENURE_NAME").ok());
         let wanted = named.clone().unwrap_or_else(draw_name);
         settings.put("name", Value::String(wanted.clone()), Source::Flag)?;
@@ -190,7 +194,8 @@ impl Run {
         config.store = None;
         config.adapt = None; // E must not come closer than the deadlines allow.
         config.hold = None; // Nobody is handed the leadership while the command runs.
-        config.lease = self.chosen_lease(&settings, &config, timing);
+        config.lease = self.chosen_lease(settings, &config, timing);
+        config.reserve = timing.reserve();
         Ok(config)
     }
 

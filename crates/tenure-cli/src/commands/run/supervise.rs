@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use tenure::{CampaignError, Config, Node, Stopped, Tenure};
+use tenure::{CampaignError, Config, Key, Leadership, Node, NodeName, Stopped, Tenure};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
 
 use super::desk::Desk;
 use super::hold::{Ended, Stop};
+use super::key_file::KeyFile;
 use super::post::{Brief, Post, Posted};
 use super::timing::{Timing, nanos, now};
-use super::wire::{Job, Order, Report};
+use super::waiting::{LOOK, Waiting, no_quorum};
+use super::wire::{How, Job, Order, Report};
 use super::{Run, UNDEAD, family, signals};
 use crate::failure::Failure;
 use crate::output;
@@ -18,8 +20,17 @@ use crate::output;
 /// How long to wait for the last words of others when all is done.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// How long a process stands back that the members refuse because another has its name.
+const STAND_BACK: Duration = Duration::from_secs(15);
+
+/// How often the file of the key is looked at.
+const KEY_EVERY: Duration = Duration::from_secs(2);
+
 /// How long those are killed who should have been dead.
 const INSIST: Duration = Duration::from_secs(2);
+
+/// The longest that a process stands back whose `--on-elected` fails again and again.
+const LONGEST_REST: Duration = Duration::from_secs(300);
 
 /// How often in a row a lease may turn out too short for the command before that is a mistake and
 /// not bad luck.
@@ -37,6 +48,14 @@ pub(super) struct Runner {
     desk: Desk,
     pub(super) lease: Duration,
     refused: u32,
+    /// How often in a row `--on-elected` has failed.
+    hook_failed: u32,
+    key: Key,
+    key_file: Option<KeyFile>,
+    /// When to look at the file of the key again.
+    key_at: u64,
+    /// The members have taken the key, at least once.
+    was_taken: bool,
 }
 
 /// The next step after a term.
@@ -46,16 +65,47 @@ enum Next {
     Again(Duration),
 }
 
+/// The end of a campaign.
+enum Outcome {
+    Won(Tenure),
+    /// A signal asks us to end.
+    Signal(i32),
+    /// `--wait` is over.
+    Late,
+    Refused(CampaignError),
+}
+
 /// Runs the command whenever this process leads. Returns the exit code.
-pub(super) async fn supervise(run: Run, config: Config, brief: Brief, posted: Posted) -> Result<u8, Failure> {
+pub(super) async fn supervise(
+    run: Run,
+    (config, key_file): (Config, Option<KeyFile>),
+    brief: Brief,
+    posted: Posted,
+) -> Result<u8, Failure> {
     let system =
         |error: std::io::Error| Failure::new(format!("the system refuses what a runner needs: {error}"));
     let signals = signals::listen().map_err(system)?;
     let post = Post::listen(posted).await.map_err(no_sentinel)?;
-    let (lease, timing) = (config.lease, brief.timing);
+    let (lease, timing, key) = (config.lease, brief.timing, config.key.clone());
     let (desk, resigned) = Desk::open(&brief.scratch.join("socket"), &config.name, timing).map_err(system)?;
     let node = Node::start(config).await?;
-    let mut runner = Runner { run, timing, post, signals, resigned, brief, node, desk, lease, refused: 0 };
+    let mut runner = Runner {
+        run,
+        timing,
+        post,
+        signals,
+        resigned,
+        brief,
+        node,
+        desk,
+        lease,
+        refused: 0,
+        hook_failed: 0,
+        key,
+        key_file,
+        key_at: 0,
+        was_taken: false,
+    };
     let result = runner.live().await;
     runner.post.order(&Order::Quit);
     let _ = timeout(FAREWELL, runner.node.clone().shutdown()).await;
@@ -74,11 +124,31 @@ impl Runner {
         self.post.tidy();
     }
 
+    /// The candidate.
+    pub(super) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Its key.
+    pub(super) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The name of this candidate.
+    pub(super) fn name(&self) -> &NodeName {
+        self.node.name()
+    }
+
     /// Writes a note to the terminal or log of the caller.
     pub(super) fn note(&self, what: &str) {
         if !self.run.quiet {
             output::note(&format!("tenure: {}: {what}", self.run.group));
         }
+    }
+
+    /// Writes an error, also where the caller wants nothing else.
+    pub(super) fn warn(&self, what: &str) {
+        output::note(&format!("tenure: {}: {what}", self.run.group));
     }
 
     async fn live(&mut self) -> Result<u8, Failure> {
@@ -101,37 +171,131 @@ impl Runner {
 
     /// Waits until this process leads, or a signal asks it to end.
     async fn elected(&mut self, wait: Option<Duration>) -> Result<Result<Tenure, i32>, Failure> {
-        let node = self.node.clone();
-        let campaign = node.campaign(&self.run.group);
-        let limit = async {
-            match wait {
-                Some(wait) => sleep(wait).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::pin!(campaign, limit);
+        let limit = wait.map(|wait| Instant::now() + wait);
+        let mut waiting = Waiting::begin();
         loop {
-            tokio::select! {
-                biased;
-                won = &mut campaign => return won.map(Ok).map_err(|error| refusal(&error)),
-                signal = self.signals.recv() => {
-                    if let Some(signal) = signal.filter(|signal| signals::ends(*signal)) {
-                        return Ok(Err(signal));
-                    }
-                }
-                () = &mut limit => return Err(self.not_elected(wait.unwrap_or_default()).await),
+            let node = self.node.clone();
+            let outcome = self.campaign(&node, limit, &mut waiting).await;
+            let error = match outcome {
+                Outcome::Won(tenure) => return Ok(Ok(tenure)),
+                Outcome::Signal(signal) => return Ok(Err(signal)),
+                Outcome::Late => return Err(self.not_elected(wait.unwrap_or_default(), &mut waiting).await),
+                Outcome::Refused(error) => error,
+            };
+            let may_change = match &error {
+                CampaignError::NameInUse { .. } => true,
+                CampaignError::KeyRefused { .. } => self.was_taken && !self.run.once,
+                _ => false,
+            };
+            if !may_change {
+                return Err(refusal(&error));
+            }
+            let rest = limit.map_or(STAND_BACK, |limit| limit.saturating_duration_since(Instant::now()));
+            if rest.is_zero() {
+                return Err(refusal(&error));
+            }
+            self.warn(&format!("stands back: {error}"));
+            if let Some(signal) = self.stand_back(rest.min(STAND_BACK), &error).await {
+                return Ok(Err(signal));
             }
         }
     }
 
-    async fn not_elected(&self, wait: Duration) -> Failure {
-        let group = &self.run.group;
-        if timeout(Duration::from_millis(1), self.node.ready()).await.is_ok() {
-            return Failure::new(format!("not elected in '{group}' within {wait:?}: another leads; try again later, or wait longer with --wait")).with_code(75);
+    /// Campaigns once, and says meanwhile what it waits for.
+    async fn campaign(&mut self, node: &Node, limit: Option<Instant>, waiting: &mut Waiting) -> Outcome {
+        let group = self.run.group.clone();
+        let campaign = node.campaign(&group);
+        let late = sleep_until(limit.unwrap_or_else(Instant::now));
+        let mut respite = limit.is_some();
+        let mut look = interval(LOOK);
+        tokio::pin!(campaign, late);
+        loop {
+            tokio::select! {
+                biased;
+                won = &mut campaign => {
+                    self.was_taken |= won.is_ok();
+                    return won.map_or_else(Outcome::Refused, Outcome::Won);
+                }
+                signal = self.signals.recv() => {
+                    if let Some(signal) = signal.filter(|signal| signals::ends(*signal)) {
+                        return Outcome::Signal(signal);
+                    }
+                }
+                () = &mut late, if limit.is_some() => {
+                    let more = if respite { waiting.respite(self).await } else { None };
+                    let Some(end) = more else { return Outcome::Late };
+                    respite = false;
+                    late.as_mut().reset(end);
+                }
+                _ = look.tick() => {
+                    self.was_taken |= self.node.is_ready();
+                    self.look_at_key();
+                    waiting.look(self).await;
+                }
+            }
         }
-        Failure::unavailable(format!(
-            "no quorum of the cluster was reached within {wait:?}: start its nodes, or mend the addresses under [[cluster.members]]"
-        ))
+    }
+
+    /// Waits until the members may take this process again: for a while, or for a new key. Says if
+    /// a signal asks us to end.
+    async fn stand_back(&mut self, rest: Duration, error: &CampaignError) -> Option<i32> {
+        let by_key = matches!(error, CampaignError::KeyRefused { .. });
+        let end = Instant::now() + rest;
+        loop {
+            let new_key = self.look_at_key();
+            if new_key || !by_key && Instant::now() >= end {
+                return None;
+            }
+            if let Some(signal) = self.rest(LOOK).await {
+                return Some(signal);
+            }
+        }
+    }
+
+    /// Takes another key from its file, if there is one. Says whether it did.
+    pub(super) fn look_at_key(&mut self) -> bool {
+        let now = now();
+        let Some(file) = self.key_file.as_mut().filter(|_| now >= self.key_at) else { return false };
+        self.key_at = now.saturating_add(nanos(KEY_EVERY));
+        let Some(read) = file.changed() else { return false };
+        let path = file.path().display().to_string();
+        match read {
+            Ok(Key::Scoped(key)) if !key.names().has(self.node.name()) => {
+                let (names, name) = (key.names(), self.node.name());
+                self.warn(&format!("{path}: the new key is for {names}, and this process is called {name}: restart it to take the key"));
+                false
+            }
+            Ok(key) => {
+                self.node.set_keys(&key, &[]);
+                self.key = key;
+                self.note(&format!("has taken a new key from {path}"));
+                true
+            }
+            Err(failure) => {
+                self.warn(&format!("the key has changed, and cannot be used: {failure}"));
+                false
+            }
+        }
+    }
+
+    async fn not_elected(&self, wait: Duration, waiting: &mut Waiting) -> Failure {
+        let group = &self.run.group;
+        let status = match self.node.status().await {
+            Ok(status) => status,
+            Err(why) => return stopped(&why),
+        };
+        if !status.ready {
+            let why = no_quorum(&status, &self.key);
+            return Failure::unavailable(format!("not elected in '{group}' within {wait:?}: {why}"));
+        }
+        let why = match waiting.reported(self).await {
+            Leadership::Leader { name, .. } => {
+                let name = name.map_or_else(|| "another process".to_owned(), |name| format!("'{name}'"));
+                format!("{name} leads; try again later, or wait longer with --wait")
+            }
+            _ => "nobody leads: the election was not over; wait longer with --wait".to_owned(),
+        };
+        Failure::new(format!("not elected in '{group}' within {wait:?}: {why}")).with_code(75)
     }
 
     /// Lets others have their turn. Says if a signal asks us to end.
@@ -152,49 +316,63 @@ impl Runner {
 
     /// One term, from its first instant to the lease given back.
     async fn lead(&mut self, tenure: Tenure) -> Result<Next, Failure> {
-        if self.post.is_gone() {
-            self.replace_post().await?;
-        }
         while self.resigned.try_recv().is_ok() {} // Requests of the last command.
         self.note(&format!("leads in term {} as {}", tenure.term().0, self.node.name()));
         let environment = self.environment(&tenure);
-        self.desk.place(Some(tenure.clone()));
-        let ended = self.hold(&tenure, &environment).await;
-        self.desk.place(None);
-        if !ended.dead {
-            self.give_up(tenure);
-        }
-        let _ = self.post.board.publish(0);
+        let mut new = true;
+        let ended = loop {
+            if self.post.is_gone() {
+                self.replace_post().await?;
+            }
+            self.desk.place(Some(tenure.clone()));
+            let ended = self.hold(&tenure, &environment, new).await;
+            self.desk.place(None);
+            if !ended.dead {
+                self.give_up(tenure);
+            }
+            let _ = self.post.board.publish(0);
+            match &ended.stop {
+                Some(stop @ (Stop::Hook(_) | Stop::Health(_))) => self.warn(&stop.to_string()),
+                Some(stop) => self.note(&format!("{stop}; everything that ran is dead")),
+                None => {}
+            }
+            match self.hand_over(&tenure, ended).await {
+                Some(ended) => break ended,
+                None => new = false,
+            }
+        };
         if self.run.on_lost.is_some() && self.post.is_gone() {
             self.replace_post().await?;
         }
-        if let Some(stop) = &ended.stop {
-            self.note(&format!("{stop}; everything that ran is dead, the leadership is given back"));
-        }
-        let ended = self.give_back(tenure, ended).await;
+        let ended = self.give_back(tenure, ended);
         self.farewell(&environment).await;
         self.next(&ended).await
     }
 
-    /// Everybody is dead: others may lead. An operator who requested it is answered.
-    async fn give_back(&mut self, tenure: Tenure, mut ended: Ended) -> Ended {
-        let Some(Stop::Asked(asked, to)) = ended.stop else {
-            tenure.resign();
-            return ended;
-        };
+    /// If a hand-over was asked for, hands over: everybody is dead. `None` if the successor has
+    /// gone since it said that it stands by: then this process leads on, and the command starts
+    /// again, for the lease is not given up before another is ready to have it.
+    async fn hand_over(&mut self, tenure: &Tenure, mut ended: Ended) -> Option<Ended> {
+        let Some(Stop::Asked(asked, Some(to))) = ended.stop else { return Some(ended) };
+        let result = tenure.transfer(&to).await;
         ended.stop = Some(Stop::Requested);
-        let Some(to) = to else {
-            tenure.resign();
+        let Err(error) = result else {
             asked.fulfil();
-            return ended;
+            return Some(ended);
         };
-        match tenure.transfer(&to).await {
-            Ok(()) => asked.fulfil(),
-            Err(error) => {
-                self.note(&format!("not handed over: {error}"));
-                asked.decline(&format!("{error}; it has resigned instead"));
-                tenure.resign();
-            }
+        let leads_on = tenure.is_leader();
+        let then = if leads_on { "it leads on, and starts the command again" } else { "it leads no more" };
+        self.note(&format!("not handed over: {error}; {then}"));
+        asked.decline(&format!("{error}; {then}"));
+        (!leads_on).then_some(ended)
+    }
+
+    /// Everybody is dead: others may lead. An operator who requested it is answered.
+    fn give_back(&mut self, tenure: Tenure, mut ended: Ended) -> Ended {
+        tenure.resign();
+        if let Some(Stop::Asked(asked, _)) = ended.stop {
+            ended.stop = Some(Stop::Requested);
+            asked.fulfil();
         }
         ended
     }
@@ -202,6 +380,7 @@ impl Runner {
     async fn next(&mut self, ended: &Ended) -> Result<Next, Failure> {
         let own = ended.code.unwrap_or(0);
         self.refused = if matches!(ended.stop, Some(Stop::Refused(_))) { self.refused + 1 } else { 0 };
+        self.hook_failed = if matches!(ended.stop, Some(Stop::Hook(_))) { self.hook_failed + 1 } else { 0 };
         Ok(match &ended.stop {
             None => Next::Exit(own),
             Some(Stop::Signal(signal)) => Next::Exit(ended.code.unwrap_or_else(|| by_signal(*signal))),
@@ -213,9 +392,19 @@ impl Runner {
                 )));
             }
             Some(_) if self.run.once => Next::Exit(self.run.lost_exit_code),
+            Some(Stop::Hook(_)) => Next::Again(self.back_off()),
             Some(Stop::Lease | Stop::Lost(_)) => Next::Again(Duration::ZERO),
             Some(_) => Next::Again(self.lease),
         })
+    }
+
+    /// How long this process stands back after `--on-elected` has failed: a lease, and twice as
+    /// long each time that it fails again.
+    fn back_off(&self) -> Duration {
+        let doublings = self.hook_failed.saturating_sub(1).min(16);
+        let rest = (self.lease * (1 << doublings)).min(LONGEST_REST);
+        self.warn(&format!("campaigns again in {} s", rest.as_secs()));
+        rest
     }
 
     /// The environment of the command and the hooks.
@@ -255,16 +444,16 @@ impl Runner {
         let done = async {
             loop {
                 match self.post.report().await {
-                    Some(Report::Ended { job: Job::Lost, code }) => return Some(code),
+                    Some(Report::Ended { job: Job::Lost, how }) => return Some(how),
                     Some(Report::Refused { job: Job::Lost, .. }) | None => return None,
                     Some(_) => {}
                 }
             }
         };
         match timeout(self.run.hook_timeout + FAREWELL, done).await {
-            Ok(Some(0)) => {}
-            Ok(Some(code)) => self.note(&format!("--on-lost ended with {code}")),
-            Ok(None) | Err(_) => self.note("--on-lost could not be run"),
+            Ok(Some(How::Code(0))) => {}
+            Ok(Some(how)) => self.warn(&format!("--on-lost {how}")),
+            Ok(None) | Err(_) => self.warn("--on-lost could not be run"),
         }
     }
 
@@ -296,7 +485,9 @@ fn refusal(error: &CampaignError) -> Failure {
     match error {
         CampaignError::OutOfScope { .. } | CampaignError::KeyRefused { .. } => Failure::denied(error),
         CampaignError::Stopped(why) => stopped(why),
-        CampaignError::Name(_) | CampaignError::NotACandidate { .. } => Failure::config(error),
+        CampaignError::NameInUse { .. } | CampaignError::Name(_) | CampaignError::NotACandidate { .. } => {
+            Failure::config(error)
+        }
         _ => Failure::new(error.to_string()),
     }
 }

@@ -2,10 +2,16 @@
 //! clock.
 //!
 //! ```text
-//!   Start          half: renew      TERM            KILL    runner    E
-//!     ├──────────────┼──┼──┼──┼──────┼───────────────┼────────┼───────┤
-//!                     three tries         --grace       --kill-margin
+//!   Start   half of the time to TERM: renew   TERM       KILL    runner    E
+//!     ├──────────────────┼──┼──┼──┼──┼──┼──┼────┼──────────┼────────┼───────┤
+//!                        as many tries as fit      --grace    --kill-margin
 //! ```
+//!
+//! TERM is what a late renewal costs, so the leader counts from there and not from E: what is left
+//! of the lease for renewals is as long as what it waited for the first of them. With the default
+//! lease of 3 s and 1.2 s of grace and margin that is 750 ms, or fifteen tries; counted from half
+//! of the whole lease it would be 150 ms. When to renew is a matter of liveness alone: E moves only
+//! when a quorum has granted, and each deadline below compares the clock with E.
 //!
 //! A renewal that succeeds moves E, and with it everything to the left of it. That is why each
 //! decision reads E anew. The sentinel kills at E - margin; where it does not, the runner does at
@@ -17,7 +23,8 @@ use tenure::{ClockBound, Config};
 
 use crate::failure::Failure;
 
-/// How many renewals must fit between half of the lease, where the first is tried, and TERM.
+/// How many renewals must fit between half of the lease and TERM. The first is tried before: this
+/// keeps leases long enough for more.
 const RENEWALS: u32 = 3;
 
 /// Between asking a command to end and ending it, and between that and the end of the lease.
@@ -30,6 +37,11 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
+    /// The end of each lease in which the command is ended, and which renewals must not come to.
+    pub(crate) fn reserve(self) -> Duration {
+        self.grace + self.margin
+    }
+
     /// When to send TERM, if the lease ends at `end` and is not renewed.
     pub(crate) fn term_at(self, end: u64) -> u64 {
         self.kill_at(end).saturating_sub(nanos(self.grace))
@@ -45,8 +57,8 @@ impl Timing {
         end.saturating_sub(nanos(self.margin) / 2)
     }
 
-    /// The shortest lease in which a leader that tries to renew at half of it, and twice more, need
-    /// not send TERM.
+    /// The shortest lease: a leader that has not renewed at half of it can still try three times
+    /// before TERM.
     pub(crate) fn shortest_lease(self, config: &Config) -> Duration {
         let half = self.grace + self.margin + config.retry * RENEWALS;
         let usable = nanos(half).saturating_mul(2);

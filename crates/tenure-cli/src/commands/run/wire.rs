@@ -5,6 +5,7 @@
 //! the runner carries two files: the board with the end of the lease, and the standard input that
 //! the command will have.
 
+use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -57,8 +58,13 @@ pub(crate) enum Order {
     },
     /// Send this to the command's process group.
     Signal(i32),
-    /// End everything: TERM, and KILL after this many nanoseconds, or when the lease demands it.
-    Stop(u64),
+    /// End everything: TERM, and KILL after a while, or when the lease demands it.
+    Stop {
+        /// How long after TERM, in nanoseconds.
+        within: u64,
+        /// The command has been told by a signal of its own, and gets no TERM beside it.
+        told: bool,
+    },
     /// Are you awake?
     Ping,
     /// There is nothing more to do.
@@ -79,6 +85,24 @@ pub(crate) enum Why {
     Asked,
     /// The runner is gone.
     Orphaned,
+}
+
+/// How a hook has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum How {
+    /// By itself, or by another's signal: its exit code, 128+N for a signal.
+    Code(u8),
+    /// It took longer than it may.
+    TimedOut,
+}
+
+impl fmt::Display for How {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "failed with exit code {code}"),
+            Self::TimedOut => f.write_str("took too long and was killed"),
+        }
+    }
 }
 
 /// From the sentinel.
@@ -109,8 +133,8 @@ pub(crate) enum Report {
     Ended {
         /// What.
         job: Job,
-        /// Its exit code, 128+N for a signal.
-        code: u8,
+        /// How.
+        how: How,
     },
     /// TERM was sent.
     Terminating(Why),

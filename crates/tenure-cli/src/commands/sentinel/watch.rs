@@ -10,7 +10,7 @@
 //! | the machine slept, or its clocks were disrupted | KILL at once: E means nothing any more |
 //! | the runner is dead | TERM at once, KILL after the grace, never later than E - margin |
 //! | the command has ended | what it left behind: TERM, KILL after the grace, never later than E - margin |
-//! | the runner asks | the same, with the grace that it names |
+//! | the runner asks | the same, with the grace that it names; no TERM if another signal went before |
 //!
 //! A suspend is looked for at each turn ([`Sleep`]), for the boot clock may have counted too little
 //! of it (`tenure::Disturbances`), and the runner, which notices it too, may be stuck. The kernel
@@ -40,7 +40,7 @@ use super::cgroup::Cgroup;
 use super::sleep::{Alarm, Sleep};
 use crate::commands::run::board::Board;
 use crate::commands::run::timing::{Timing, now};
-use crate::commands::run::wire::{Inbox, Job, Order, Report, Why, say};
+use crate::commands::run::wire::{How, Inbox, Job, Order, Report, Why, say};
 use crate::commands::run::{family, signals};
 
 /// How soon to look again while somebody is being killed.
@@ -110,6 +110,8 @@ struct Running {
     limit: u64,
     /// How it ended; once that is known its number may be another's.
     code: Option<u8>,
+    /// It was killed because it took longer than it may.
+    timed_out: bool,
 }
 
 impl Running {
@@ -126,6 +128,8 @@ struct Ending {
     /// When KILL is due, if the lease does not demand it before.
     kill_at: u64,
     killing: bool,
+    /// The command has ended, and TERM was sent to those that it left behind.
+    swept: bool,
 }
 
 struct Watch {
@@ -183,7 +187,9 @@ impl Watch {
                         self.work().into_iter().for_each(|work| work.signal(signal));
                     }
                 }
-                Order::Stop(within) => self.end(Why::Asked, now().saturating_add(within)),
+                Order::Stop { within, told } => {
+                    self.end_told(Why::Asked, now().saturating_add(within), told);
+                }
                 Order::Ping => self.tell(&Report::Awake),
                 Order::Quit => {
                     self.quit = true;
@@ -219,7 +225,7 @@ impl Watch {
         match started {
             Ok((pid, file)) => {
                 let limit = limit.map_or(u64::MAX, |limit| now().saturating_add(limit));
-                self.jobs.push(Running { job, pid, file, limit, code: None });
+                self.jobs.push(Running { job, pid, file, limit, code: None, timed_out: false });
                 self.tell(&Report::Started { job, pid: pid.as_raw_nonzero().get() });
             }
             Err(error) => self.tell(&Report::Refused { job, why: error.to_string() }),
@@ -271,9 +277,6 @@ impl Watch {
                 self.end(Why::Orphaned, now.saturating_add(nanos(timing.grace)));
             } else if self.work().is_some_and(|work| work.code.is_some()) {
                 self.end(Why::Exit, now.saturating_add(nanos(timing.grace)));
-                if !alone {
-                    family::signal_all(Signal::TERM); // All that the command left behind, in whatever group.
-                }
             } else if self.lease().is_some_and(|end| now >= timing.term_at(end)) {
                 self.end(Why::Lease, u64::MAX);
             }
@@ -282,6 +285,7 @@ impl Watch {
         if alone {
             return self.settle();
         }
+        self.sweep();
         let due = self.deadline();
         let Some(ending) = &mut self.ending else { return };
         if now >= due {
@@ -293,6 +297,15 @@ impl Watch {
         }
     }
 
+    /// Once the command has ended: TERM to all that it left behind, in whatever process group.
+    fn sweep(&mut self) {
+        let ended = self.work().is_some_and(|work| work.code.is_some());
+        if let Some(ending) = self.ending.as_mut().filter(|ending| ended && !ending.swept) {
+            ending.swept = true;
+            family::signal_all(Signal::TERM);
+        }
+    }
+
     /// When KILL is due.
     fn deadline(&self) -> u64 {
         let by_lease = self.lease().map_or(u64::MAX, |end| self.timing.kill_at(end));
@@ -301,13 +314,20 @@ impl Watch {
 
     /// Asks everybody to end, once; a later reason can only make it sooner.
     fn end(&mut self, why: Why, kill_at: u64) {
+        self.end_told(why, kill_at, false);
+    }
+
+    /// The same; the command gets no TERM if it was `told` by another signal.
+    fn end_told(&mut self, why: Why, kill_at: u64, told: bool) {
         if let Some(ending) = &mut self.ending {
             ending.kill_at = ending.kill_at.min(kill_at);
             return;
         }
-        self.ending = Some(Ending { why, kill_at, killing: false });
+        self.ending = Some(Ending { why, kill_at, killing: false, swept: false });
         for running in &self.jobs {
-            running.signal(Signal::TERM);
+            if !told || running.job != Job::Work {
+                running.signal(Signal::TERM);
+            }
             running.signal(Signal::CONT); // A stopped process could not end otherwise.
         }
         self.tell(&Report::Terminating(why));
@@ -323,12 +343,14 @@ impl Watch {
 
     /// Ends hooks that take too long, and tells how those ended that did.
     fn limit(&mut self, now: u64) {
-        for running in self.jobs.iter().filter(|running| now >= running.limit) {
+        for running in self.jobs.iter_mut().filter(|running| now >= running.limit && running.code.is_none()) {
             running.signal(Signal::KILL);
+            running.timed_out = true;
         }
         let hooks = |running: &mut Running| running.job != Job::Work && running.code.is_some();
         for running in self.jobs.extract_if(.., hooks).collect::<Vec<_>>() {
-            self.tell(&Report::Ended { job: running.job, code: running.code.unwrap_or(1) });
+            let how = if running.timed_out { How::TimedOut } else { How::Code(running.code.unwrap_or(1)) };
+            self.tell(&Report::Ended { job: running.job, how });
         }
     }
 
