@@ -50,6 +50,26 @@ fn a_port_in_use_is_named() {
 }
 
 #[test]
+fn a_start_that_was_refused_owes_no_silence() {
+    let cluster = Daemons::found(TENURE, 1, "");
+    let refuse = || {
+        let taken = UdpSocket::bind(("127.0.0.1", cluster.base)).unwrap();
+        cluster.refused(0, "", 78);
+        drop(taken);
+    };
+    // Before it has ever run, after a clean end, and after it was killed.
+    for end in [Signal::TERM, Signal::KILL, Signal::KILL] {
+        refuse();
+        refuse();
+        let daemon = cluster.start(0);
+        daemon.line("event=ready");
+        daemon.signal(end);
+        let (_, log) = daemon.end();
+        assert!(!log.contains("event=silent"), "{log}");
+    }
+}
+
+#[test]
 fn a_value_that_differs_from_the_epochs_names_how_to_change_it() {
     let cluster = Daemons::found(TENURE, 1, "");
     cluster.edit(0, "[cluster]\n", "[cluster]\nlongest_lease = \"7s\"\n");

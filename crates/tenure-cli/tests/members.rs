@@ -110,6 +110,29 @@ fn what_is_wrong_with_a_change_is_told_in_one_line() {
 }
 
 #[test]
+fn a_change_that_no_quorum_can_decide_is_refused_instead_of_waited_for() {
+    let mut daemons = running(2);
+    daemons.end("n2", Signal::KILL);
+    until("the loss to be seen", || !daemons.is_ready("n1"));
+    let said = daemons.refused(&["members", "remove", "n2"], 2);
+    assert!(said.contains("only 1 answer, which is no quorum") && said.contains("force-remove"), "{said}");
+}
+
+#[test]
+fn a_member_that_was_removed_while_it_was_down_never_says_that_it_is_ready() {
+    let mut daemons = running(3);
+    daemons.end("n3", Signal::TERM);
+    daemons.json(&["members", "remove", "n3"]);
+    let before = daemons.log("n3").matches("event=ready").count();
+    daemons.start("n3");
+    until("n3 to learn that it is no member", || {
+        daemons.log("n3").rsplit("event=started").next().is_some_and(|log| log.contains("event=epoch"))
+    });
+    assert!(!daemons.is_ready("n3"));
+    assert_eq!(daemons.log("n3").matches("event=ready").count(), before, "{}", daemons.log("n3"));
+}
+
+#[test]
 fn those_who_are_left_of_a_lost_quorum_go_on_alone() {
     let mut daemons = running(3);
     daemons.end("n2", Signal::KILL);

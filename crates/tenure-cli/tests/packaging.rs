@@ -32,7 +32,7 @@ fn named(text: &str) -> BTreeSet<String> {
 fn exported(endpoint: &str) -> BTreeSet<String> {
     let authority = endpoint.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(authority).unwrap();
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {authority}\r\nAccept: application/openmetrics-text\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let family = |line: &str| {

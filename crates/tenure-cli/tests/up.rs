@@ -187,3 +187,22 @@ fn a_node_that_cannot_start_is_quoted_and_nothing_is_left() {
     let said = TENURE.fails(dir, "up", 78);
     assert!(said.contains("n2 did not start: there is no store"), "{said}");
 }
+
+#[test]
+fn a_node_that_was_removed_is_told_of_and_not_waited_for() {
+    let folder = Folder::new();
+    let dir = folder.path();
+    let first = up(dir, &format!("--port {}", free_range(6)));
+    first.line("Ctrl-C stops it");
+    TENURE.succeeds(dir, "members remove n3");
+    first.signal(Signal::TERM);
+    first.end();
+    let second = up(dir, "");
+    second.lines("Ctrl-C stops it", 1);
+    second.line("n3 runs, but is no member");
+    let text = second.text();
+    assert!(!text.contains("is not ready"), "{text}");
+    let log = fs::read_to_string(dir.join(".tenure/n3/log")).unwrap();
+    let restarted = log.rsplit("event=started").next().unwrap();
+    assert!(!restarted.contains("event=ready"), "a node that was removed is not ready:\n{restarted}");
+}

@@ -324,6 +324,19 @@ impl Clockwork {
         }
     }
 
+    /// The reading, on a grantor's clock, until which the holder of a grant leads at least, if it
+    /// asked at `start`, a quorum granted it, and it gives nothing back. A hint for observers: the
+    /// time that the request was on its way is not known with bounded drift, and not taken off.
+    ///
+    /// The holder counts `(1-ρ)·δ`, which its clock shows no sooner than after `(1-ρ)/(1+ρ)·δ`, of
+    /// which this clock shows at least `(1-ρ)²/(1+ρ)·δ`; with bounded skew `Start + δ - Δ`.
+    pub fn led_at_least(self, start: LocalTime, granted: LocalTime, lease: Span) -> LocalTime {
+        match self.bound {
+            Bound::Drift(drift) => granted.after(drift.shortest(drift.least_real(drift.shortest(lease)))),
+            Bound::Skew(skew) => LocalTime(start.after(lease.nominal()).0.saturating_sub(skew.0)),
+        }
+    }
+
     /// The reading until which a process that started at `start` without its memory keeps silent: a
     /// leader that relies on a forgotten grant has stopped leading by then. With bounded skew a
     /// forgotten F lies at most `δ_max + 2Δ` after the reading.
@@ -474,6 +487,17 @@ mod tests {
             clocks.grant_end(LocalTime::ZERO, start, Span::from_nanos(1001)).as_nanos(),
             1000 + 1 + 1102
         );
+    }
+
+    #[test]
+    fn a_grantor_believes_in_a_leader_for_no_longer_than_that_one_does() {
+        let start = LocalTime::from_nanos(1000);
+        let led = |clocks: Clockwork| clocks.led_at_least(start, start, Span::from_nanos(1100)).as_nanos();
+        assert_eq!(led(clockwork(100_000, 1)), 1000 + 810, "(1-rho)^2/(1+rho) of it");
+        assert_eq!(led(clockwork(0, 1)), 2100);
+        let skew =
+            Clockwork { bound: Bound::Skew(LocalSpan::from_nanos(30)), tick: LocalSpan::from_nanos(1) };
+        assert_eq!(led(skew), 2100 - 30);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tenure_proto::strong::Term;
 
 use crate::clock::Clock;
 use crate::name::{GroupName, NodeName};
-use crate::observe::Proclaimed;
+use crate::observe::{Leadership, Proclaimed};
 use crate::status::GroupStatus;
 
 /// How many groups are read under the lock at a time.
@@ -45,9 +45,16 @@ impl Facts {
 /// Statements of the leader of a group, or of members, about it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
-    /// The leader, as observers were told.
-    pub(crate) told: Option<(Option<NodeName>, Term)>,
+    /// What reports come to, where the group is observed, and until when that may be said.
+    pub(crate) told: Option<(Leadership, LocalTime)>,
     pub(crate) proclaimed: Option<Proclaimed>,
+}
+
+impl Heard {
+    /// Whether somebody is said to lead.
+    pub(crate) fn tells_of_a_leader(&self) -> bool {
+        matches!(self.told, Some((Leadership::Leader { .. }, _)))
+    }
 }
 
 /// A grantor's promise.
@@ -206,10 +213,19 @@ impl Board {
         let own = led.map(|(term, _)| (Some(self.me.clone()), term, true));
         let granted = grant.as_ref().map(|grant| (grant.holder.clone(), grant.term, grant.leads));
         let heard = facts.heard.map(|heard| *heard).unwrap_or_default();
-        let told = heard.told.map(|(leader, term)| (leader, term, true));
+        let told = heard.told.filter(|(_, until)| now < *until).map(|(told, _)| told);
+        let leadership = match led {
+            Some((term, _)) => Leadership::Leader { name: Some(self.me.clone()), term },
+            None => told.unwrap_or_default(),
+        };
+        let told = match &leadership {
+            Leadership::Leader { name, term } => Some((name.clone(), *term, true)),
+            _ => None,
+        };
         let holder = own.or(granted).or(told);
         GroupStatus {
             group,
+            leadership,
             holder_known_to_lead: holder.as_ref().is_some_and(|(.., leads)| *leads),
             term: holder.as_ref().map(|(_, term, _)| *term),
             holder: holder.and_then(|(holder, ..)| holder),

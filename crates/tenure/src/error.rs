@@ -384,6 +384,17 @@ pub enum MembersError {
         /// Of how many.
         members: usize,
     },
+    /// The members that answer are no quorum, and only a quorum changes the members.
+    #[error(
+        "of the {members} members only {live} answer, which is no quorum, and only a quorum changes the members: bring \
+         more of them back first; if they are lost for good, `tenure members force-remove --help` says what to do"
+    )]
+    NoQuorumNow {
+        /// How many answer.
+        live: usize,
+        /// Of how many.
+        members: usize,
+    },
     /// The change cannot be made, or another change overtook it.
     #[error("{reason}")]
     Halted {

@@ -45,7 +45,7 @@ fn heap(item: &Item) -> usize {
             });
             contacts.capacity() * size_of::<Contact>() + texts.sum::<usize>()
         }
-        Item::Watch { group } | Item::Pass(Pass { group, .. }) | Item::Local(LocalTalk { group, .. }) => {
+        Item::Watch { group, .. } | Item::Pass(Pass { group, .. }) | Item::Local(LocalTalk { group, .. }) => {
             group.as_str().len()
         }
         Item::Ask(ask) => {
@@ -58,6 +58,7 @@ fn heap(item: &Item) -> usize {
         Item::Revoked { keys, .. } => {
             keys.capacity() * size_of::<Revocation>() + keys.iter().map(Revocation::heap).sum::<usize>()
         }
+        Item::Measures(measures) => size_of_val(measures.as_ref()),
         Item::RevokedKept(keys) => keys.capacity() * size_of::<Serial>(),
         Item::Origin(origin) => {
             origin.goes_by.as_ref().map_or(0, |charter| heap_of_lineage(&charter.lineage))

@@ -13,8 +13,9 @@ use tenure_proto::strong::epoch::Epoch;
 
 use crate::config::{ClockBound, Role};
 use crate::driver::Traffic;
+use crate::measures::Measures;
 use crate::name::{ClusterId, GroupName, NodeName};
-use crate::observe::Proclaimed;
+use crate::observe::{Leadership, Proclaimed};
 use crate::seal::{Counters, KeyRefusal};
 use crate::store::StoreId;
 use crate::tally::Tally;
@@ -53,6 +54,8 @@ pub struct Status {
     pub led: usize,
     /// Counts of events.
     pub tally: Tally,
+    /// Counts of leaders that are no members, such as runners, as they told this node.
+    pub leaders: Measures,
     /// Histograms of durations.
     pub timings: Timings,
     /// Counts of datagrams and bytes on the network.
@@ -178,6 +181,11 @@ pub enum NotReady {
     NoCharter,
     /// Its role is to grant, but it is no member: `members add` makes it one.
     NotAMember,
+    /// Others go by a newer epoch, which it has not adopted yet. Perhaps it was removed meanwhile.
+    Outdated {
+        /// The newest epoch that it was told of.
+        epoch: Epoch,
+    },
     /// It waits until all grants from before its restart have run out.
     Silent {
         /// For how much longer.
@@ -219,6 +227,9 @@ impl fmt::Display for NotReady {
                 "no member has told who the members are: check the addresses under `members`, and the key",
             ),
             Self::NotAMember => f.write_str("this node is no member: add it with `tenure members add`"),
+            Self::Outdated { epoch } => {
+                write!(f, "other members go by epoch {epoch}, which it has not adopted yet")
+            }
             Self::Silent { left } => write!(
                 f,
                 "it waits out what it may have promised before its restart: {} ms more",
@@ -253,6 +264,12 @@ impl fmt::Display for NotReady {
 pub struct GroupStatus {
     /// Which.
     pub group: GroupName,
+    /// The leadership, if this node leads the group itself or
+    /// [observes](crate::Node::observe) it; unknown otherwise, and where no quorum reports.
+    ///
+    /// A leader is named only while a quorum supports it, or it says itself that it leads, within
+    /// its lease: the ends are compared with the clock when the status is read.
+    pub leadership: Leadership,
     /// Whom this node supports, or who leads as far as it was told; `None` also where the name of
     /// that process is not known.
     pub holder: Option<NodeName>,

@@ -6,6 +6,8 @@ use std::time::Duration;
 use tenure_proto::strong::{Event, GrantRequest, InstanceId, Kind};
 use tenure_proto::{GroupId, LocalTime};
 
+use crate::codec::{DecodeError, Reader, Wire, Writer};
+
 /// The bounds of the buckets, in microseconds: from a fast disk to ten seconds.
 const MICROSECONDS: [u64; Timing::BUCKETS] = [
     50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
@@ -44,6 +46,37 @@ impl Timing {
         })
     }
 
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let mut sum = *self;
+        for (place, more) in sum.within.iter_mut().zip(other.within) {
+            *place = place.saturating_add(more);
+        }
+        sum.count = sum.count.saturating_add(other.count);
+        sum.total = sum.total.saturating_add(other.total);
+        sum
+    }
+
+    /// Those that were noted since `earlier`.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        let mut rest = *self;
+        for (place, before) in rest.within.iter_mut().zip(earlier.within) {
+            *place = place.saturating_sub(before);
+        }
+        rest.count = rest.count.saturating_sub(earlier.count);
+        rest.total = rest.total.saturating_sub(earlier.total);
+        rest
+    }
+
+    /// Whether the buckets hold no more than were counted.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.within
+            .iter()
+            .try_fold(0_u64, |sum, more| sum.checked_add(*more))
+            .is_some_and(|sum| sum <= self.count)
+    }
+
     pub(crate) fn note(&mut self, length: Duration) {
         let place = MICROSECONDS.iter().position(|bound| length <= Duration::from_micros(*bound));
         if let Some(place) = place {
@@ -51,6 +84,23 @@ impl Timing {
         }
         self.count += 1;
         self.total = self.total.saturating_add(length);
+    }
+}
+
+impl Wire for Timing {
+    fn write(&self, to: &mut Writer) {
+        self.within.iter().for_each(|count| to.number(*count));
+        to.number(self.count);
+        to.number(u64::try_from(self.total.as_nanos()).unwrap_or(u64::MAX));
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let mut timing = Self::default();
+        for place in &mut timing.within {
+            *place = from.number()?;
+        }
+        timing.count = from.number()?;
+        timing.total = Duration::from_nanos(from.number()?);
+        Ok(timing)
     }
 }
 

@@ -235,6 +235,8 @@ pub(crate) enum Seen {
     Nobody,
     /// Too few members hear each other.
     Weak,
+    /// Too few members report to tell.
+    Unknown,
     /// A leader has proclaimed something.
     Edict,
 }
@@ -246,6 +248,7 @@ impl Seen {
             Self::Leader => "leader",
             Self::Nobody => "nobody",
             Self::Weak => "weak",
+            Self::Unknown => "unknown",
             Self::Edict => "edict",
         }
     }
@@ -325,11 +328,15 @@ pub(crate) struct Done {
 pub(crate) struct Leader {
     /// The group.
     pub(crate) group: String,
+    /// The leadership, in a word: a quorum has answered, or it is `unknown`.
+    pub(crate) state: State,
     /// The leader; null if there is none.
     pub(crate) leader: Option<String>,
     /// In which term; null if nobody leads.
     pub(crate) term: Option<u64>,
-    /// Whether it is the node that answers.
+    /// Where nobody leads: the last term that was heard of; else null.
+    pub(crate) after: Option<u64>,
+    /// Whether it runs on the host of the node that answers.
     pub(crate) here: bool,
 }
 
@@ -508,10 +515,13 @@ mod tests {
 
     #[test]
     fn a_field_without_a_value_is_null_and_one_that_is_unknown_is_passed_over() {
-        let group = Leader { group: "g".to_owned(), leader: None, term: None, here: false };
+        let state = State::Nobody;
+        let group =
+            Leader { group: "g".to_owned(), state, leader: None, term: None, after: None, here: false };
         let text = serde_json::to_string(&group).unwrap();
-        assert_eq!(text, r#"{"group":"g","leader":null,"term":null,"here":false}"#);
-        let newer = r#"{"group":"g","leader":null,"term":null,"here":false,"colour":"blue"}"#;
+        let same = r#""group":"g","state":"nobody","leader":null,"term":null,"after":null,"here":false"#;
+        assert_eq!(text, format!("{{{same}}}"));
+        let newer = &format!(r#"{{{same},"colour":"blue"}}"#);
         assert_eq!(serde_json::from_str::<Leader>(newer).unwrap(), group);
     }
 }

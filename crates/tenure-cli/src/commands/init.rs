@@ -116,11 +116,17 @@ fn to_text(plan: &Plan, founded: &Founded) -> String {
             _ => text += &format!("  {from}, stays here:  tenure node -c {from}/{FILE}\n"),
         }
     }
+    // Daemons answer over HTTP on their own hosts only; leading needs none of that.
+    match plan.founders.iter().find(|founder| !founder.is_local()) {
+        Some(Founder { name, .. }) => {
+            text += &format!("\nThen, on the host of a member:\n  tenure status -c {name}/{FILE}\n");
+        }
+        None => text += &format!("\nThen:\n  tenure status -c {}\n", folder(FILE)),
+    }
     text += &format!(
-        "\nThen, from here or wherever {} and {} are copied to:\n  tenure status -c {}\n  tenure run -g hello -c {} -- echo leads\n",
+        "\nAnd from here or wherever {} and {} are copied to:\n  tenure run -g hello -c {} -- echo leads\n",
         folder(FILE),
         folder(CLIENT_KEY),
-        folder(FILE),
         folder(FILE)
     );
     text

@@ -156,6 +156,7 @@ fn words(sight: &api::Sight) -> String {
     match (sight.event, &sight.edict) {
         (Seen::Leader, _) => format!("leader {name}, term {term}"),
         (Seen::Nobody, _) => format!("nobody, after term {term}"),
+        (Seen::Unknown, _) => "not known: the daemon hears too few members".to_owned(),
         (Seen::Weak, _) => "nobody can be elected: too few members hear each other".to_owned(),
         (Seen::Edict, Some(edict)) => {
             let text = edict.text.as_deref().or(edict.hex.as_deref()).unwrap_or_default();

@@ -138,7 +138,7 @@ fn groups(groups: &[api::Group]) -> Table {
             State::Weak => "nobody: too few members hear each other",
             State::Unknown => "not known",
         };
-        let left = group.granted_for_ms.map(|ms| format!("{ms} ms"));
+        let left = group.granted_for_ms.filter(|_| group.state == State::Leader).map(|ms| format!("{ms} ms"));
         table.row([
             group.group.clone(),
             leader.to_owned(),

@@ -9,12 +9,13 @@
 //! |---|---|
 //! | TERM or INT: it has resigned and answered what was asked | 0 |
 //! | a second TERM or INT: at once | 128 + the signal |
-//! | its clock or its disk cannot be trusted, or its thread died | 70 |
+//! | its clock or its disk cannot be trusted: it must not be started again unseen | 70 |
+//! | its thread died: it may be started again | 2 |
 //! | configuration, key, store, name or port must be changed first | 78 |
 
 pub(crate) mod http;
 pub(crate) mod log;
-mod notify;
+pub(crate) mod notify;
 mod replace;
 pub(crate) mod signals;
 mod watch;
@@ -39,7 +40,8 @@ use watch::Watcher;
 /// How long open requests are waited for when the daemon ends. Leaderships are given back at once.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// The exit code of a node that stopped by itself: software or hardware failed (EX_SOFTWARE).
+/// The exit code of a node whose clock or disk failed. The service manager must not start it again:
+/// it would be trusted again although nothing has changed.
 const FAILED: u8 = 70;
 
 /// Whether the store is to be made first.
@@ -284,6 +286,7 @@ async fn drain_unless<T>(drain: impl Future<Output = T>, again: impl Future<Outp
 fn exit_code(why: &Stopped) -> u8 {
     match why {
         Stopped::Config { .. } | Stopped::NameTaken { .. } | Stopped::RolledBack { .. } => 78,
+        Stopped::Crashed => 2,
         _ => FAILED,
     }
 }
@@ -313,6 +316,6 @@ mod tests {
             Stopped::Crashed,
         ]
         .map(|why| exit_code(&why));
-        assert_eq!(codes, [78, 78, 78, 70, 70, 70]);
+        assert_eq!(codes, [78, 78, 78, 70, 70, 2]);
     }
 }

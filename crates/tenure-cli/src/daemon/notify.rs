@@ -13,6 +13,9 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
+/// What a node says that is no member any more, or not yet.
+pub(crate) const NO_MEMBER: &str = "X_TENURE_MEMBER=0";
+
 /// The service manager, if there is one.
 #[derive(Debug)]
 pub(super) struct Manager {
@@ -64,6 +67,11 @@ impl Manager {
     /// It ends.
     pub(super) fn stopping(&self) {
         self.tell("STOPPING=1");
+    }
+
+    /// It is no member of the cluster, for `tenure up`: systemd passes over what begins with `X_`.
+    pub(super) fn no_member(&self) {
+        self.tell(NO_MEMBER);
     }
 
     /// How it is, in words; told when it changes.

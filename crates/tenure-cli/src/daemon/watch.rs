@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use tenure::{Node, Status};
+use tenure::{Node, NotReady, Status};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::notify::Manager;
@@ -58,6 +58,9 @@ impl Watcher {
         // conclusions.
         let Ok(Ok(status)) = timeout(self.period, node.status()).await else { return };
         manager.alive();
+        if status.not_ready.contains(&NotReady::NotAMember) {
+            manager.no_member();
+        }
         self.tell_ready(&status, manager);
         self.tell_waiting(&status);
         self.tell_refused(&status);

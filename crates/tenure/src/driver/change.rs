@@ -164,17 +164,24 @@ impl Driver {
         }
     }
 
-    /// Whether those that answer will be too few after a change.
+    /// Whether those that answer will be too few after a change, or are too few to decide it.
     fn quorum_is_left(&self, change: &Change) -> Option<MembersError> {
         if matches!(change, Change::ForceRemove { .. }) {
             return None; // All who are left must answer, or nothing comes of it.
         }
-        let body = change.applied(&self.machine.as_ref()?.charter().body, &Sound).ok()?;
-        let members = body.quorums.members();
-        let answers = |node: &NodeId| *node == self.me || self.net.answers(*node);
-        let live: NodeSet = (0..members.len()).filter(|position| answers(&members[*position])).collect();
-        let lost = !body.quorums.is_quorum(live);
-        lost.then_some(MembersError::NoQuorumLeft { live: live.len(), members: members.len() })
+        let present = &self.machine.as_ref()?.charter().body;
+        let after = change.applied(present, &Sound).ok()?;
+        let lost = |quorums: &Quorums| {
+            let members = quorums.members();
+            let answers = |node: &NodeId| *node == self.me || self.net.answers(*node);
+            let live: NodeSet = (0..members.len()).filter(|position| answers(&members[*position])).collect();
+            (!quorums.is_quorum(live)).then_some((live.len(), members.len()))
+        };
+        let left = lost(&after.quorums).map(|(live, members)| MembersError::NoQuorumLeft { live, members });
+        // The present members decide: without a quorum of them nothing would come of it.
+        left.or_else(|| {
+            lost(&present.quorums).map(|(live, members)| MembersError::NoQuorumNow { live, members })
+        })
     }
 
     /// Tells the caller what the change waits for, if that takes a while.

@@ -14,6 +14,7 @@ use tenure_proto::strong::{Command, GrantRequest, Holder, Message, Refusal, Talk
 use tenure_proto::{GroupId, Incarnation, Input, LocalTime, NodeId};
 
 use super::Driver;
+use super::observers::Source;
 use super::registry::{By, For, Full, Learnt};
 use super::step::group_of;
 use crate::error::CampaignError;
@@ -71,8 +72,8 @@ impl Driver {
             Item::Contacts(contacts) if peer.rights.is_cluster() => {
                 contacts.iter().for_each(|contact| self.net.addresses.learn(contact));
             }
-            Item::Watch { group } if peer.rights.may_watch(&group) && self.config.role.grants() => {
-                self.on_watch(peer, group, self.now());
+            Item::Watch { group, asked } if peer.rights.may_watch(&group) && self.config.role.grants() => {
+                self.on_watch(peer, (group, asked), self.now());
             }
             Item::Unwatch { group } => self.observers.on_unwatch(peer.id, group),
             Item::Report(report) if peer.rights.is_cluster() => {
@@ -82,7 +83,8 @@ impl Driver {
             }
             Item::Proclaim(word) if self.may_proclaim(peer, &word) => {
                 self.touch(word.group);
-                let post = self.observers.on_proclaim(&word, self.config.role.grants());
+                let (grants, now) = (self.config.role.grants(), self.now());
+                let post = self.observers.on_proclaim(&word, grants, now);
                 self.post(post);
             }
             Item::AskCharter => self.tell_charter(peer.id),
@@ -104,7 +106,11 @@ impl Driver {
             Item::Eventual(said) if peer.rights.is_cluster() => {
                 self.on_eventual_talk(peer.id, said, received);
             }
+            Item::Measures(measures) if peer.rights.may_lead() && self.config.role.grants() => {
+                self.on_measures(&measures);
+            }
             Item::Contacts(_)
+            | Item::Measures(_)
             | Item::Watch { .. }
             | Item::Report(_)
             | Item::Limited { .. }
@@ -125,9 +131,11 @@ impl Driver {
     pub(super) fn on_own_item(&mut self, item: &Item) {
         let now = self.now();
         match item {
-            Item::Watch { group } if self.config.role.grants() => {
+            Item::Watch { group, asked } if self.config.role.grants() => {
                 let Some(machine) = &self.machine else { return };
-                if let Ok(post) = self.observers.on_watch((self.me, By::Cluster), group.id(), machine, now) {
+                let source = Source { machine, registry: &self.registry };
+                let watched = (group.id(), *asked);
+                if let Ok(post) = self.observers.on_watch((self.me, By::Cluster), watched, source, now) {
                     self.post(post);
                 }
             }
@@ -138,7 +146,7 @@ impl Driver {
             }
             Item::Proclaim(word) => {
                 self.touch(word.group);
-                let post = self.observers.on_proclaim(word, self.config.role.grants());
+                let post = self.observers.on_proclaim(word, self.config.role.grants(), now);
                 self.post(post.into_iter().filter(|(to, _)| *to != self.me).collect());
             }
             _ => {}
@@ -353,10 +361,11 @@ impl Driver {
     }
 
     /// Somebody wants to be told of a group, if its key may have one more.
-    fn on_watch(&mut self, peer: &Peer, group: GroupName, now: LocalTime) {
+    fn on_watch(&mut self, peer: &Peer, (group, asked): (GroupName, LocalTime), now: LocalTime) {
         let (id, by) = (group.id(), by(peer));
         let Some(machine) = &self.machine else { return };
-        let post = self.observers.on_watch((peer.id, by), id, machine, now);
+        let source = Source { machine, registry: &self.registry };
+        let post = self.observers.on_watch((peer.id, by), (id, asked), source, now);
         match post.and_then(|post| self.learn_group(group, (by, For::Question)).map(|()| post)) {
             Ok(post) => self.post(post),
             Err(Full) => {

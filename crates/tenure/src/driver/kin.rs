@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use tenure_proto::strong::epoch::{Charter, CharterId, EpochTalk, Relation, StoreId};
+use tenure_proto::strong::epoch::{Charter, CharterId, Epoch, EpochTalk, Relation, StoreId};
 use tenure_proto::strong::{Cell, Command, Message, Rules as _, Sound};
 use tenure_proto::{Incarnation, Input, LocalTime, NodeId};
 use tokio::sync::oneshot;
@@ -30,6 +30,12 @@ use crate::wire::{self, Item, Origin};
 
 /// How often members tell again what they go by.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
+
+/// How often members look whether the others are there.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// A member that was not heard for so long is asked something.
+const QUIET: Duration = Duration::from_millis(300);
 
 /// How often a peer is asked for its origin at most.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
@@ -49,6 +55,8 @@ pub(super) struct Kin {
     start: u128,
     /// When to tell again.
     pub(super) tell_at: LocalTime,
+    /// When to look again whether the other members are there.
+    pub(super) look_at: LocalTime,
     /// The founding of a charter that was refused, for it is not the one that the configuration
     /// names.
     pub(super) refused: Option<u128>,
@@ -67,6 +75,8 @@ struct Known {
     /// It is of another cluster, or its store is not to be used.
     foreign: bool,
     store: Option<StoreId>,
+    /// The epoch that it goes by.
+    epoch: Option<Epoch>,
 }
 
 impl Default for Kin {
@@ -79,6 +89,7 @@ impl Default for Kin {
             doubts: BTreeMap::new(),
             start: chance::wide(),
             tell_at: LocalTime::ZERO,
+            look_at: LocalTime::ZERO,
             refused: None,
         }
     }
@@ -171,6 +182,38 @@ impl Driver {
         self.kin.known.get(&peer.id).filter(|known| known.boot == peer.boot)
     }
 
+    /// Whether a peer has told in its present session what it goes by.
+    pub(super) fn has_told_origin(&self, peer: NodeId) -> bool {
+        self.net.sessions.peer(peer).is_some_and(|peer| self.known_origin(peer).is_some())
+    }
+
+    /// The newest epoch that a peer of this cluster goes by, as far as peers with sessions told.
+    pub(super) fn newest_told_epoch(&self) -> Option<Epoch> {
+        let told = self.kin.known.iter().filter(|(peer, known)| {
+            !known.foreign && self.net.sessions.peer(**peer).is_some_and(|peer| peer.boot == known.boot)
+        });
+        told.filter_map(|(_, known)| known.epoch).max()
+    }
+
+    /// Asks members that have been quiet for a moment what they go by. A member that is gone is
+    /// noticed by its silence within two seconds, and one that was removed while it was down hears
+    /// of that at once.
+    pub(super) fn look_for_members(&mut self, now: LocalTime) {
+        if now < self.kin.look_at || !self.config.role.grants() || self.machine.is_none() {
+            return;
+        }
+        self.kin.look_at = later(now, LOOK_AGAIN);
+        let me = self.me;
+        for member in self.members().into_iter().filter(|member| *member != me) {
+            let heard = self.net.sessions.heard_at(member);
+            match heard.map(|at| later(at, QUIET)) {
+                Some(quiet_at) if quiet_at <= now => self.net.send(member, &Item::AskOrigin { nonce: 0 }),
+                Some(_) => {}
+                None => self.net.greet(member, now),
+            }
+        }
+    }
+
     /// Whether a charter that this process would go by names another store under its name. It stops
     /// then, before it goes by it: the charter is decided, so this store is no member's.
     pub(super) fn refuses_name(&mut self, charter: &Charter) -> bool {
@@ -226,7 +269,8 @@ impl Driver {
         let compared = here.zip(origin.goes_by.as_ref()).map(|(here, there)| here.relation(there));
         let foreign = compared == Some(Relation::Foreign);
         let doubted = self.doubts_life(peer, origin);
-        let known = Known { boot: peer.boot, foreign: foreign || doubted, store: origin.store };
+        let epoch = origin.goes_by.as_ref().map(|charter| charter.epoch);
+        let known = Known { boot: peer.boot, foreign: foreign || doubted, store: origin.store, epoch };
         self.kin.known.insert(peer.id, known);
         if let Some(there) = origin.goes_by.clone().filter(|_| compared != Some(Relation::Same)) {
             let message = Message::Epoch(EpochTalk::GoesBy(there));
@@ -295,6 +339,7 @@ impl Driver {
     /// Tells members, former ones, and those whom the configuration names. With whom there is no
     /// session is greeted: it is told when there is one.
     pub(super) fn on_kin_time(&mut self, now: LocalTime) {
+        self.look_for_members(now);
         let Some(machine) = self.machine.as_ref().filter(|_| self.kin.tell_at <= now) else { return };
         self.kin.tell_at = later(now, TELL_AGAIN);
         if !self.config.role.grants() {

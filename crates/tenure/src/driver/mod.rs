@@ -28,6 +28,7 @@
 //! | `hosted`, `eventual`, `local` | machines beside the strong one: eventual and local groups |
 //! | `status` | how this node is, for those who ask |
 //! | `terms` | how high terms are, and what an operator should know of it in time |
+//! | `measuring` | what leaders that are no members have counted |
 //! | `net`, `addresses`, `outbox` | sessions, addresses, pacing |
 //! | `persistence` | store and memory |
 
@@ -39,6 +40,7 @@ mod hosted;
 mod inbound;
 mod kin;
 mod local;
+mod measuring;
 mod net;
 mod observers;
 mod operator_requests;
@@ -73,7 +75,7 @@ use crate::error::{CampaignError, Stopped, TransferError};
 use crate::guard::Loss;
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::node::RevokedKey;
-use crate::observe::Scene;
+use crate::observe::{Answer, Scene};
 use crate::operator_request::Reply;
 use crate::seal::Credentials;
 use crate::socket::Bulk;
@@ -94,6 +96,7 @@ pub(crate) use hosted::{Hosted, Outcome};
 use kin::Kin;
 use local::LocalGroups;
 pub(crate) use local::LocalOrder;
+use measuring::Measuring;
 pub use net::Traffic;
 use net::{Net, Opened};
 use observers::Observers;
@@ -127,72 +130,39 @@ pub(crate) enum Request {
     /// Lead this group.
     Campaign(Entry, Option<u8>),
     /// Ask for terms above this.
-    Raise {
-        group: GroupName,
-        above: Term,
-    },
+    Raise { group: GroupName, above: Term },
     /// An operator confirms that terms may be as high as this.
     Confirm(Term),
     /// A campaign's future was dropped.
-    Withdraw {
-        group: GroupId,
-        number: u64,
-    },
+    Withdraw { group: GroupId, number: u64 },
     /// A guard has resigned; other clones may be left.
-    StandDown {
-        group: GroupId,
-        term: Term,
-    },
+    StandDown { group: GroupId, term: Term },
     /// The last clone of a guard is gone.
-    Gone {
-        group: GroupId,
-        term: Term,
-    },
+    Gone { group: GroupId, term: Term },
     /// Hand over.
-    Transfer {
-        group: GroupId,
-        term: Term,
-        to: NodeName,
-        reply: oneshot::Sender<Result<(), TransferError>>,
-    },
-    StandBy {
-        group: GroupId,
-        term: Term,
-        to: NodeName,
-        reply: oneshot::Sender<Result<(), TransferError>>,
-    },
+    Transfer { group: GroupId, term: Term, to: NodeName, reply: oneshot::Sender<Result<(), TransferError>> },
+    /// Ask whether a process is ready to take over.
+    StandBy { group: GroupId, term: Term, to: NodeName, reply: oneshot::Sender<Result<(), TransferError>> },
     /// Tell observers.
-    Proclaim {
-        group: GroupId,
-        token: Token,
-        body: Vec<u8>,
-    },
+    Proclaim { group: GroupId, token: Token, body: Vec<u8> },
     /// Watch a group.
-    Observe {
-        group: GroupName,
-        reply: oneshot::Sender<watch::Receiver<Scene>>,
-    },
-    /// ... and no more.
-    Unobserve {
-        group: GroupId,
-    },
+    Observe { group: GroupName, reply: oneshot::Sender<watch::Receiver<Scene>> },
+    /// Ask the members who leads a group that is watched.
+    Look { group: GroupId, reply: oneshot::Sender<Answer> },
+    /// Watch it no more.
+    Unobserve { group: GroupId },
     /// Take part in an eventual group, and show the opinion.
     Eventual(EventualOrder),
     /// Take part in a local group.
     Local(LocalOrder),
     /// Lead a local group no more.
-    ResignLocal {
-        group: GroupId,
-    },
+    ResignLocal { group: GroupId },
     /// Ask the leader.
     Verify(VerifyOrder),
     /// Have a leader do something.
     Ask(AskOrder),
     /// The answer to a request that a leader here was asked for.
-    Answer {
-        id: u128,
-        reply: Reply,
-    },
+    Answer { id: u128, reply: Reply },
     /// Answer after a lease has passed.
     Rest(oneshot::Sender<()>),
     /// Change the members.
@@ -298,6 +268,7 @@ pub(crate) struct Driver {
     detours: usize,
     trace: Option<Trace>,
     tally: Tally,
+    measuring: Measuring,
     terms: Terms,
     stopwatch: Stopwatch,
     watchdog: Watchdog,
@@ -379,7 +350,8 @@ impl Driver {
         let now = self.clock.read();
         if let (Some(machine), true) = (&self.machine, self.observers.has_news()) {
             let net = &self.net;
-            self.observers.show(&machine.charter().body.quorums, now, |node| net.name(node));
+            let quorums = &machine.charter().body.quorums;
+            self.observers.show(quorums, now, |node| net.name(node), |node| net.sessions.address(node));
         }
         self.net.flush(now);
         self.tell_ready(now);
@@ -403,6 +375,7 @@ impl Driver {
             self.revoking.next_wake(),
             self.net.next_wake(now),
             self.machine.as_ref().map(|_| self.kin.tell_at),
+            self.machine.as_ref().filter(|_| self.config.role.grants()).map(|_| self.kin.look_at),
             self.setup.as_ref().map(|pending| pending.ask_at),
             self.registry.next_wake(),
             (!self.dirty.is_empty()).then(|| LocalTime::from_nanos(now.as_nanos() + SHOW_AGAIN)),
@@ -492,6 +465,13 @@ impl Driver {
                 let now = self.clock.read();
                 let _ = self.learn_group(group.clone(), (By::Cluster, For::Question));
                 let _ = reply.send(self.observers.observe(group, now));
+            }
+            Request::Look { group, reply } => {
+                // Without a charter there are no members to ask: the answer is that nobody knows.
+                if self.machine.is_some() {
+                    let now = self.clock.read();
+                    self.observers.ask(group, reply, now);
+                }
             }
             Request::Unobserve { group } => {
                 let members = self.members();
@@ -602,6 +582,7 @@ impl Driver {
             self.disown();
             self.stopped.send_replace(Some(Stopped::ShutDown));
             self.campaigns.close(Loss::Stopped, &CampaignError::Stopped(Stopped::ShutDown));
+            self.tell_measures_now(self.clock.read());
             let slots = FAREWELL.as_millis();
             for _ in 0..slots {
                 let now = self.clock.read();

@@ -28,7 +28,7 @@ const PAUSES: u32 = 3;
 
 /// A peer that was asked something and has been silent for longer than this, in nanoseconds, is not
 /// reached.
-const UNREACHED: u64 = 2_000_000_000;
+const UNREACHED: u64 = 1_300_000_000;
 
 /// How long items wait for a session before they are worth nothing.
 const PATIENCE: u64 = 2_000_000_000;

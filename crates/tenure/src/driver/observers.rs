@@ -6,21 +6,32 @@
 //! which group.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::{Grant, Standing, Term};
+use tenure_proto::strong::{Grant, Standing};
+use tenure_proto::time::LocalSpan;
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
-use super::registry::{By, Full};
+use super::registry::{By, Full, Registry};
 use super::watches::{LOOKS, Watches};
 use crate::Machine;
 use crate::name::{GroupName, NodeName};
-use crate::observe::{Proclaimed, Scene, View};
-use crate::wire::{GroupState, Item, Proclaim, Report};
+use crate::observe::{Answer, Judged, JudgedState, Proclaimed, Scene, View};
+use crate::wire::{GroupState, Item, Proclaim, Report, When};
 
 /// How often an observer asks again, in nanoseconds.
 const ASK: u64 = 1_000_000_000;
+
+/// How often it asks again while somebody here waits for an answer.
+const ASK_SOON: u64 = ASK / 20;
+
+/// How soon it asks at the earliest after it has asked, however many questions come: they share one.
+const ASK_APART: u64 = ASK / 200;
+
+/// How long a question waits for a quorum that can tell, in nanoseconds.
+const ANSWER_WITHIN: u64 = ASK;
 
 /// For how long a member tells somebody who has asked.
 const TELL: u64 = 5 * ASK;
@@ -39,6 +50,43 @@ struct Shown {
     /// How many handles there are.
     handles: usize,
     ask_at: LocalTime,
+    asked_at: LocalTime,
+    questions: Vec<Question>,
+}
+
+/// Somebody here asks who leads.
+struct Question {
+    /// When the members were asked; `None` if that is still to be done.
+    since: Option<LocalTime>,
+    deadline: LocalTime,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// The knowledge of this member that its reports come from.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) machine: &'a Machine,
+    pub(super) registry: &'a Registry,
+}
+
+impl Source<'_> {
+    /// The report of a group that answers a question asked at `echo`, or none.
+    fn report(
+        self,
+        (group, cut_off): (GroupId, bool),
+        word: Option<&Proclaim>,
+        echo: LocalTime,
+        now: LocalTime,
+    ) -> Report {
+        let Self { machine, registry } = self;
+        let state = state_of(machine, (group, cut_off), word, now);
+        let led_until = machine.leadership(group, now).unwrap_or_else(|| registry.led_until(group));
+        let left = match state {
+            GroupState::Bound { .. } => led_until.remaining(now),
+            GroupState::Free { .. } | GroupState::Weak { .. } => LocalSpan::ZERO,
+        };
+        Report { group, epoch: machine.epoch(), state, when: Some(When { echo, at: now, left }) }
+    }
 }
 
 /// All observers, and the newest word of each group's leader.
@@ -100,10 +148,29 @@ impl Observers {
         let asks = &mut self.asks;
         let shown = self.shown.entry(group).or_insert_with(|| {
             asks.insert((now, group));
-            Shown { name, view: View::default(), scene: watch::Sender::default(), handles: 0, ask_at: now }
+            Shown {
+                name,
+                view: View::default(),
+                scene: watch::Sender::default(),
+                handles: 0,
+                ask_at: now,
+                asked_at: LocalTime::ZERO,
+                questions: Vec::new(),
+            }
         });
         shown.handles += 1;
         shown.scene.subscribe()
+    }
+
+    /// Somebody here asks who leads a group that is observed. The members are asked at once, or a
+    /// moment after they were last asked.
+    pub(crate) fn ask(&mut self, group: GroupId, reply: oneshot::Sender<Answer>, now: LocalTime) {
+        let Some(shown) = self.shown.get_mut(&group) else { return };
+        shown.questions.push(Question { since: None, deadline: later(now, ANSWER_WITHIN), reply });
+        let ask_at = shown.ask_at.min(now.max(later(shown.asked_at, ASK_APART)));
+        self.asks.remove(&(shown.ask_at, group));
+        self.asks.insert((ask_at, group));
+        shown.ask_at = ask_at;
     }
 
     /// A handle is gone.
@@ -123,13 +190,13 @@ impl Observers {
     pub(crate) fn on_watch(
         &mut self,
         from: (NodeId, By),
-        group: GroupId,
-        machine: &Machine,
+        (group, asked): (GroupId, LocalTime),
+        source: Source<'_>,
         now: LocalTime,
     ) -> Result<Post, Full> {
         self.watches.ask(from, group, now, later(now, TELL))?;
-        let state = state_of(machine, (group, self.cut_off), self.words.get(&group), now);
-        let report = Item::Report(Report { group, epoch: machine.epoch(), state });
+        let report = source.report((group, self.cut_off), self.words.get(&group), asked, now);
+        let report = Item::Report(report);
         let word = self.words.get(&group).map(|word| (from.0, Item::Proclaim(word.clone())));
         Ok(std::iter::once((from.0, report)).chain(word).collect())
     }
@@ -139,9 +206,9 @@ impl Observers {
     }
 
     /// A leader speaks, itself or through a member. Older words than the newest are dropped.
-    pub(crate) fn on_proclaim(&mut self, word: &Proclaim, keep: bool) -> Post {
+    pub(crate) fn on_proclaim(&mut self, word: &Proclaim, keep: bool, now: LocalTime) -> Post {
         if let Some(shown) = self.shown.get_mut(&word.group) {
-            shown.view.on_proclaim(word);
+            shown.view.on_proclaim(word, now);
             self.news.insert(word.group);
         }
         let newest = self.words.get(&word.group);
@@ -158,32 +225,33 @@ impl Observers {
     /// A member reports.
     pub(crate) fn on_report(&mut self, from: NodeId, report: &Report, now: LocalTime) {
         if let Some(shown) = self.shown.get_mut(&report.group) {
-            shown.view.on_report(from, report.state, now);
+            shown.view.on_report(from, report, now);
             self.news.insert(report.group);
         }
     }
 
-    /// Tells those who watch a group what has changed about it.
-    pub(crate) fn tell(&mut self, group: GroupId, machine: &Machine, now: LocalTime) -> Post {
+    /// Tells those who watch a group what has changed about it, or that its leader has renewed:
+    /// they believe in a leader for no longer than the part of its lease that they were told of.
+    pub(crate) fn tell(&mut self, group: GroupId, renewed: bool, source: Source<'_>, now: LocalTime) -> Post {
         if !self.watches.has(group) {
             return Vec::new();
         }
-        let state = state_of(machine, (group, self.cut_off), self.words.get(&group), now);
-        if !self.watches.is_news(group, state) {
+        let report = source.report((group, self.cut_off), self.words.get(&group), LocalTime::ZERO, now);
+        if !self.watches.is_news(group, report.state) && !renewed {
             return Vec::new();
         }
-        let report = Report { group, epoch: machine.epoch(), state };
         self.watches.of(group).map(|observer| (observer, Item::Report(report))).collect()
     }
 
     /// Asks members again, and looks whether grants have run out: only for groups for which it is
     /// time.
-    pub(crate) fn on_time(&mut self, machine: &Machine, now: LocalTime) -> Post {
+    pub(crate) fn on_time(&mut self, source: Source<'_>, now: LocalTime) -> Post {
+        let machine = source.machine;
         let mut post = self.ask_again(machine, now);
         for _ in 0..LOOKS {
             let Some(group) = self.watches.due(now) else { break };
             let dropped_at = self.watches.drop_late(group, now);
-            post.extend(self.tell(group, machine, now));
+            post.extend(self.tell(group, false, source, now));
             let live = machine.grant(group).map(|grant| grant.until).filter(|until| now < *until);
             let over = live.map(|until| until.max(later(now, LOOK)));
             let gone = dropped_at.map(|at| at.max(later(now, ASK)));
@@ -199,21 +267,24 @@ impl Observers {
         while let Some((at, group)) = self.asks.first().copied().filter(|(at, _)| *at <= now) {
             self.asks.remove(&(at, group));
             let Some(shown) = self.shown.get_mut(&group) else { continue };
-            shown.ask_at = later(now, ASK);
+            shown.questions.iter_mut().for_each(|question| _ = question.since.get_or_insert(now));
+            shown.asked_at = now;
+            shown.ask_at = later(now, if shown.questions.is_empty() { ASK } else { ASK_SOON });
             self.asks.insert((shown.ask_at, group));
             self.news.insert(group); // Reports grow old: what they come to may have changed.
-            let ask = |member: &NodeId| (*member, Item::Watch { group: shown.name.clone() });
+            let ask = |member: &NodeId| (*member, Item::Watch { group: shown.name.clone(), asked: now });
             post.extend(machine.charter().members().iter().map(ask));
         }
         post
     }
 
-    /// Shows the handles here what is new.
+    /// Shows the handles here what is new, and answers questions.
     pub(crate) fn show(
         &mut self,
         quorums: &Quorums,
         now: LocalTime,
         name: impl Fn(NodeId) -> Option<NodeName>,
+        address: impl Fn(NodeId) -> Option<SocketAddr>,
     ) {
         for group in std::mem::take(&mut self.news) {
             let Some(shown) = self.shown.get_mut(&group) else { continue };
@@ -225,6 +296,7 @@ impl Observers {
                 }
                 news
             });
+            shown.answer(quorums, now, &name, &address);
         }
     }
 
@@ -247,14 +319,39 @@ impl Observers {
         kept.into_iter().chain(shown).max_by_key(|edict| edict.token)
     }
 
-    /// The leader of a group that is observed here, as far as was told.
-    pub(crate) fn leader(&self, group: GroupId) -> Option<(Term, NodeId)> {
-        self.shown.get(&group).and_then(|shown| shown.view.leader())
+    /// What the newest reports of a group come to, if it is observed here.
+    pub(crate) fn judged(&self, group: GroupId, quorums: &Quorums, now: LocalTime) -> Option<Judged> {
+        self.shown.get(&group).map(|shown| shown.view.judge(quorums, LocalTime::ZERO, now))
     }
 
     /// Whether there is anything to show.
     pub(crate) fn has_news(&self) -> bool {
         !self.news.is_empty()
+    }
+}
+
+impl Shown {
+    /// Answers the questions to which a quorum has answered, and those that have waited for long.
+    fn answer(
+        &mut self,
+        quorums: &Quorums,
+        now: LocalTime,
+        name: impl Fn(NodeId) -> Option<NodeName>,
+        address: impl Fn(NodeId) -> Option<SocketAddr>,
+    ) {
+        for question in std::mem::take(&mut self.questions) {
+            let judged = question.since.map(|since| self.view.judge(quorums, since, now).state);
+            let state = judged.unwrap_or(JudgedState::Unknown);
+            if state == JudgedState::Unknown && now < question.deadline {
+                self.questions.push(question);
+                continue;
+            }
+            let address = match state {
+                JudgedState::Leader { leader, .. } => address(leader),
+                _ => None,
+            };
+            let _ = question.reply.send(Answer { leadership: state.named(&name), address });
+        }
     }
 }
 

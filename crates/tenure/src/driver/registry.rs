@@ -80,6 +80,8 @@ struct Known {
     /// Nobody had to do with it at the last look.
     was_idle: bool,
     look_at: LocalTime,
+    /// Until when the holder of the newest grant leads at least, as far as this grantor can tell.
+    led_until: LocalTime,
 }
 
 /// See the module.
@@ -124,6 +126,18 @@ impl Registry {
         }
     }
 
+    /// This grantor has granted: until then the holder leads at least, if a quorum has too.
+    pub(super) fn note_led_until(&mut self, group: GroupId, until: LocalTime) {
+        if let Some(known) = self.known.get_mut(&group) {
+            known.led_until = until;
+        }
+    }
+
+    /// Until when the holder of this grantor's grant leads at least, as far as it can tell.
+    pub(super) fn led_until(&self, group: GroupId) -> LocalTime {
+        self.known.get(&group).map_or(LocalTime::ZERO, |known| known.led_until)
+    }
+
     pub(super) fn is_election(&self, group: GroupId) -> bool {
         self.known.get(&group).is_some_and(|known| known.is_election)
     }
@@ -156,7 +170,15 @@ impl Registry {
         let name_is_new = name.is_some();
         let look_at = self.next_look(false, now);
         self.asked += 1;
-        let known = Known { name, row: None, charged, is_election: false, was_idle: false, look_at };
+        let known = Known {
+            name,
+            row: None,
+            charged,
+            is_election: false,
+            was_idle: false,
+            look_at,
+            led_until: LocalTime::ZERO,
+        };
         self.known.insert(group, known);
         self.looks.insert((look_at, group));
         Ok(Learnt { name_is_new, was_election: false })

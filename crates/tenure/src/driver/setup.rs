@@ -16,6 +16,7 @@ use super::campaigns::Campaigns;
 use super::eventual::EventualGroups;
 use super::kin::Kin;
 use super::local::LocalGroups;
+use super::measuring::Measuring;
 use super::net::Net;
 use super::observers::Observers;
 use super::operator_requests::OperatorRequests;
@@ -105,12 +106,14 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     let mailbox = Mailbox(request);
     // First of all: whatever disturbs the clock from here on is noticed in the first turn.
     let steady = watch_clock(&config);
-    let past = recall(&config, &steady, &notice)?;
-    // The file is checked against the cluster before anything is said to anybody.
-    past.charter.as_ref().map_or(Ok(()), |charter| comes_from(charter, config.lineage))?;
-    let machine = past.charter.as_ref().map(|charter| config.machine(charter)).transpose()?;
-    let (sockets, bulk) = open_sockets(&config)?;
-    let trace = open_trace(&config, past.boot.incarnation)?;
+    let mut past = recall(&config, &steady, &notice)?;
+    let Equipment { machine, sockets, bulk, trace } = match equip(&config, &past) {
+        Ok(equipment) => equipment,
+        Err(error) => {
+            past.end_unused();
+            return Err(error);
+        }
+    };
     let addresses = sockets.addresses();
     let net = network(&config, &past, sockets, notice);
     let (ready, is_ready) = watch::channel(false);
@@ -161,6 +164,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         detours: 0,
         trace,
         tally: Tally::default(),
+        measuring: Measuring::default(),
         terms: Terms::default(),
         stopwatch: Stopwatch::default(),
         watchdog: Watchdog::default(),
@@ -172,6 +176,35 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     };
     driver.begin_life(past.charter, machine);
     Ok((driver, Ends { requests, notices, bulk }, launched))
+}
+
+/// All that a start needs and may be refused.
+struct Equipment {
+    machine: Option<MachineConfig>,
+    sockets: Sockets,
+    bulk: Bulk,
+    trace: Option<Trace>,
+}
+
+/// Checks the file against the cluster before anything is said to anybody, and takes the ports.
+fn equip(config: &Checked, past: &Past) -> Result<Equipment, StartError> {
+    past.charter.as_ref().map_or(Ok(()), |charter| comes_from(charter, config.lineage))?;
+    let machine = past.charter.as_ref().map(|charter| config.machine(charter)).transpose()?;
+    let (sockets, bulk) = open_sockets(config)?;
+    let trace = open_trace(config, past.boot.incarnation)?;
+    Ok(Equipment { machine, sockets, bulk, trace })
+}
+
+impl Past {
+    /// A start was refused: this life ends before it has promised anything. What it found in the
+    /// memory is still the last word, so the memory is handed on to the next life as it is, which
+    /// then owes no silence. If the memory was not believed, a silence stays owed.
+    fn end_unused(&mut self) {
+        if matches!(self.boot.kind, BootKind::SameBoot { .. } | BootKind::Founding) {
+            self.persistence.claim();
+        }
+        self.persistence.close();
+    }
 }
 
 /// The peers that this node knows, and its sessions with them.

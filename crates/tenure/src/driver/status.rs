@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tenure_proto::strong::epoch::Charter;
 use tenure_proto::strong::{Event, GrantRequest, Kind};
-use tenure_proto::time::Bound;
+use tenure_proto::time::{Bound, Span};
 use tenure_proto::{Elects, GroupId, LocalTime, NodeId};
 
 use super::Driver;
@@ -63,6 +63,7 @@ impl Driver {
             lease: self.config.lease(),
             led: self.campaigns.led(),
             tally: self.tally,
+            leaders: self.measuring.heard,
             timings: Timings { store_writes: self.persistence.timing(), ..self.stopwatch.timings },
             traffic: self.net.traffic(),
             sessions: self.net.sessions.counters(),
@@ -143,7 +144,9 @@ impl Driver {
                 pen.rewrite(name, row, facts);
                 continue;
             }
-            let is_told = facts.led.is_some() || facts.grant.is_some() || facts.heard.is_some();
+            let heard_of = |heard: &Heard| heard.proclaimed.is_some() || heard.tells_of_a_leader();
+            let is_told =
+                facts.led.is_some() || facts.grant.is_some() || facts.heard.as_deref().is_some_and(heard_of);
             if is_told || self.registry.is_election(group) {
                 let row = pen.add(name, facts);
                 self.registry.set_row(group, row);
@@ -164,21 +167,26 @@ impl Driver {
                 leads: is_known_to_lead(machine, id, self.observers.word(id), grant, now),
             }),
             is_campaigning: self.campaigns.campaigns_for(id),
-            heard: self.heard(id).map(Box::new),
+            heard: self.heard(id, now).map(Box::new),
         }
     }
 
-    fn heard(&self, id: GroupId) -> Option<Heard> {
-        let told = self.observers.leader(id).map(|(term, leader)| (self.net.name(leader), term));
+    fn heard(&self, id: GroupId, now: LocalTime) -> Option<Heard> {
+        let quorums = self.machine.as_ref().map(|machine| &machine.charter().body.quorums);
+        let told = quorums.and_then(|quorums| self.observers.judged(id, quorums, now));
+        let told = told.map(|judged| (judged.state.named(|node| self.net.name(node)), judged.until));
         let proclaimed = self.observers.newest_edict(id);
         (told.is_some() || proclaimed.is_some()).then_some(Heard { told, proclaimed })
     }
 
     /// Shows an event. A renewal moves the end of a lease, where the group is shown already;
     /// everything else is written down at the end of the turn.
-    pub(super) fn show(&mut self, event: &Event) {
+    pub(super) fn show(&mut self, event: &Event, now: LocalTime) {
         let (group, is_noted) = match event {
-            Event::Granted { request: GrantRequest { group, kind, term, .. }, until, .. } => {
+            Event::Granted {
+                request: GrantRequest { group, kind, term, start, lease, .. }, until, ..
+            } => {
+                self.note_led_until(*group, (*start, *lease), now);
                 let row = self.registry.row(*group).filter(|_| *kind == Kind::Renew);
                 (group, row.is_some_and(|row| row.grants_on(*term, *until)))
             }
@@ -192,6 +200,14 @@ impl Driver {
         if !is_noted {
             self.touch(*group);
         }
+    }
+
+    /// Notes until when the holder of a new grant leads at least, for those who watch. An eighth is
+    /// left for the way of the request, and of the report.
+    fn note_led_until(&mut self, group: GroupId, (start, lease): (LocalTime, Span), now: LocalTime) {
+        let Some(machine) = &self.machine else { return };
+        let end = machine.charter().body.clocks.led_at_least(start, now, lease);
+        self.registry.note_led_until(group, now.after(end.remaining(now).fraction(7, 8)));
     }
 
     /// Answers all who ask how this node is, by one look: see [`next_status`].
@@ -237,8 +253,15 @@ impl Driver {
         if left > 0 {
             why.push(NotReady::Silent { left: Duration::from_nanos(left) });
         }
+        if let Some(epoch) = self.newest_told_epoch().filter(|told| *told > charter.epoch) {
+            why.push(NotReady::Outdated { epoch });
+        }
         let members = charter.members();
-        let reached = |(_, member): &(usize, &NodeId)| **member == self.me || self.net.answers(**member);
+        // A member that was removed while it was down must not take the old members for a quorum:
+        // each must have told what it goes by.
+        let grants = self.config.role.grants();
+        let answers = |member| self.net.answers(member) && (!grants || self.has_told_origin(member));
+        let reached = |(_, member): &(usize, &NodeId)| **member == self.me || answers(**member);
         let reached: tenure_proto::quorum::NodeSet =
             members.iter().enumerate().filter(reached).map(|(position, _)| position).collect();
         if !charter.body.quorums.is_quorum(reached) {

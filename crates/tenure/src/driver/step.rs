@@ -5,7 +5,7 @@ use tenure_proto::strong::{Command, Event, GrantRequest, Kind, Message, Talk};
 use tenure_proto::{Chooser, Context, Effect, GroupId, Input, LocalTime, NodeId, Protocol};
 
 use super::Driver;
-use super::observers::Post;
+use super::observers::{Post, Source};
 use crate::clock::Reading;
 use crate::config::UNSUITED;
 use crate::error::Stopped;
@@ -125,8 +125,9 @@ impl Driver {
         self.on_question_time(now);
         self.on_eventual_time(now);
         self.on_local_time(now);
+        self.tell_measures(now);
         if let Some(machine) = &self.machine {
-            let post = self.observers.on_time(machine, now);
+            let post = self.observers.on_time(Source { machine, registry: &self.registry }, now);
             self.post(post);
         }
     }
@@ -270,15 +271,15 @@ impl Driver {
         self.log(event);
         self.on_height_event(event, now);
         self.on_answer(event, now);
-        self.show(event);
+        self.show(event, now);
         match event {
             Event::Leads { group, kind: Kind::Acquire, term, .. } => {
                 self.proclaim(*group, Token::of_term(*term), None);
-                self.tell_of(*group, now);
+                self.tell_of(*group, false, now);
             }
-            Event::Granted { request, .. } => self.tell_of(request.group, now),
+            Event::Granted { request, .. } => self.tell_of(request.group, true, now),
             Event::Freed { group, .. } | Event::Lost { group, .. } | Event::WeakLeader { group, .. } => {
-                self.tell_of(*group, now);
+                self.tell_of(*group, false, now);
             }
             Event::Adopted { charter, .. } if !self.clock.suits(charter.body.clocks.bound) => {
                 let reason = UNSUITED.to_owned();
@@ -300,9 +301,10 @@ impl Driver {
         }
     }
 
-    fn tell_of(&mut self, group: GroupId, now: LocalTime) {
+    fn tell_of(&mut self, group: GroupId, renewed: bool, now: LocalTime) {
         if let Some(machine) = &self.machine {
-            let post = self.observers.tell(group, machine, now);
+            let source = Source { machine, registry: &self.registry };
+            let post = self.observers.tell(group, renewed, source, now);
             self.post(post);
         }
     }

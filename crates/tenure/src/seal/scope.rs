@@ -138,6 +138,11 @@ impl Rights {
         }
     }
 
+    /// Whether it may lead some group.
+    pub(crate) fn may_lead(&self) -> bool {
+        matches!(self, Self::Member | Self::Candidate(_))
+    }
+
     pub(crate) fn may_watch(&self, group: &GroupName) -> bool {
         match self {
             Self::Member | Self::Operator => true,

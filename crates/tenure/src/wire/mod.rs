@@ -38,12 +38,14 @@ use std::sync::Arc;
 use tenure_proto::quorum::MAX_MEMBERS;
 use tenure_proto::strong::epoch::{Charter, CharterId, Epoch, StoreId};
 use tenure_proto::strong::{Message, Term, Token};
+use tenure_proto::time::LocalSpan;
 use tenure_proto::{GroupId, Incarnation, LocalTime, NodeId};
 use thiserror::Error;
 
 use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
 pub(crate) use crate::contact::Contact;
 use crate::contact::{MAX_ADDRESS, is_address};
+use crate::measures::Measures;
 use crate::name::GroupName;
 use crate::seal::{MAX_TOLD, Revocation, Serial};
 pub(crate) use eventual::EventualTalk;
@@ -76,6 +78,9 @@ pub(crate) enum Item {
     Watch {
         /// Which.
         group: GroupName,
+        /// The observer's clock: the report that answers has it as its echo. Zero from a version
+        /// that asks for no echo.
+        asked: LocalTime,
     },
     /// ... and no more.
     Unwatch {
@@ -143,6 +148,8 @@ pub(crate) enum Item {
     /// A word for a hand-over between two who have no session with each other, passed on by a
     /// member.
     Pass(Pass),
+    /// What a leader that is no member has counted since it last told.
+    Measures(Box<Measures>),
 }
 
 /// Where a process comes from: compared before anything that it says counts.
@@ -167,6 +174,20 @@ pub(crate) struct Report {
     pub epoch: Epoch,
     /// The state of the group at that member.
     pub state: GroupState,
+    /// What makes the report comparable with others; `None` from a version that does not tell.
+    pub when: Option<When>,
+}
+
+/// The time of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct When {
+    /// The reading at which the observer asked for it; zero if it was not asked for.
+    pub echo: LocalTime,
+    /// The member's clock: orders the reports of one member.
+    pub at: LocalTime,
+    /// For how much longer the holder of the grant leads at least, as far as the member can tell;
+    /// zero if it cannot.
+    pub left: LocalSpan,
 }
 
 /// How a member stands to a group.
@@ -258,6 +279,7 @@ mod tag {
     pub(super) const ASK_ORIGIN: u64 = 33;
     pub(super) const LIMITED: u64 = 34;
     pub(super) const CONDEMNED: u64 = 35;
+    pub(super) const MEASURES: u64 = 36;
 }
 
 /// Most items are no longer than this, in bytes.
@@ -324,7 +346,11 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             write_list(to, contacts);
             Ok(tag::CONTACTS)
         }
-        Item::Watch { group } => one(group, tag::WATCH, to),
+        Item::Watch { group, asked } => {
+            group.write(to);
+            asked.write(to);
+            Ok(tag::WATCH)
+        }
         Item::Unwatch { group } => one(group, tag::UNWATCH, to),
         Item::Limited { group } => one(group, tag::LIMITED, to),
         Item::Report(report) => one(report, tag::REPORT, to),
@@ -370,6 +396,7 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             Ok(tag::EVENTUAL)
         }
         Item::Local(said) => one(said, tag::LOCAL, to),
+        Item::Measures(measures) => one(measures.as_ref(), tag::MEASURES, to),
         Item::Revoked { keys, answer } => {
             to.byte(u8::from(*answer));
             write_keys(to, keys, tag::REVOKED)
@@ -394,7 +421,11 @@ fn write_keys<T: Wire>(to: &mut Writer, keys: &[T], tag: u64) -> Result<u64, Enc
 fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, DecodeError> {
     let item = match tag {
         tag::CONTACTS => Item::Contacts(read_list(from, MAX_CONTACTS)?),
-        tag::WATCH => Item::Watch { group: GroupName::read(from)? },
+        tag::WATCH => {
+            let group = GroupName::read(from)?;
+            let asked = if from.is_empty() { LocalTime::ZERO } else { LocalTime::read(from)? };
+            Item::Watch { group, asked }
+        }
         tag::UNWATCH => Item::Unwatch { group: GroupId::read(from)? },
         tag::LIMITED => Item::Limited { group: GroupId::read(from)? },
         tag::REPORT => Item::Report(Report::read(from)?),
@@ -411,6 +442,7 @@ fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, DecodeError> {
         tag::PASS => Item::Pass(Pass::read(from)?),
         tag::EVENTUAL => Item::Eventual(EventualTalk::read(from)?),
         tag::LOCAL => Item::Local(LocalTalk::read(from)?),
+        tag::MEASURES => Item::Measures(Box::new(Measures::read(from)?)),
         tag::REVOKED => {
             let answer = match from.byte()? {
                 0 => false,
@@ -461,9 +493,25 @@ impl Wire for Report {
         self.group.write(to);
         self.epoch.write(to);
         self.state.write(to);
+        if let Some(when) = &self.when {
+            when.write(to);
+        }
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self { group: GroupId::read(from)?, epoch: Epoch::read(from)?, state: GroupState::read(from)? })
+        let (group, epoch, state) = (GroupId::read(from)?, Epoch::read(from)?, GroupState::read(from)?);
+        let when = if from.is_empty() { None } else { Some(When::read(from)?) };
+        Ok(Self { group, epoch, state, when })
+    }
+}
+
+impl Wire for When {
+    fn write(&self, to: &mut Writer) {
+        self.echo.write(to);
+        self.at.write(to);
+        self.left.write(to);
+    }
+    fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { echo: LocalTime::read(from)?, at: LocalTime::read(from)?, left: LocalSpan::read(from)? })
     }
 }
 

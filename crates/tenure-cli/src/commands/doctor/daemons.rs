@@ -31,6 +31,14 @@ pub(super) fn ready(asked: &[Asked]) -> Vec<Finding> {
             format!("{} at {} has stopped: {}", status.name, one.endpoint, status.not_ready.join("; ")),
             "docs/guides/members.md, \"Two clusters of one id\": end one, then `tenure members accept-lineage` at the other",
         ),
+        // Nothing is wrong with a node that was removed, or is not added yet.
+        Ok(status) if status.role == "member" && status.epoch.is_some() && !status.is_member => {
+            Finding::warn(
+                CHECK,
+                format!("{} at {} is no member", status.name, one.endpoint),
+                "add it with `tenure members add`; or stop it, and take it out of [client] endpoints",
+            )
+        }
         Ok(status) if !status.ready => Finding::bad(
             CHECK,
             format!("{} at {} is not ready: {}", status.name, one.endpoint, status.not_ready.join("; ")),

@@ -16,6 +16,9 @@ use crate::output::readable;
 /// How long members have to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// A group that is asked about so that every member has something to answer.
+const PROBE: &str = "doctor";
+
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -37,6 +40,10 @@ pub(super) struct Greeting {
     pub(super) members: Vec<Greeted>,
     /// The charter that they go by.
     pub(super) charter: Option<CharterStatus>,
+    /// Those that the file names and that are no members any more.
+    pub(super) former: Vec<String>,
+    /// Members that the file does not name.
+    pub(super) unnamed: Vec<String>,
 }
 
 /// Whether the members may be greeted with this configuration's key, and if not, why.
@@ -81,6 +88,8 @@ pub(super) async fn greet(config: &Config) -> Result<Greeting, Finding> {
     let node = Node::start(observer).await.map_err(|error| {
         Finding::bad("udp", format!("no node can be started here: {error}"), "mend that first")
     })?;
+    // Makes the node speak to every member of the newest epoch, those that the file lacks included.
+    let _watch = node.observe(PROBE).await.ok();
     let mut greeting = Greeting::default();
     for peer in &config.members {
         let (name, address) = (peer.name.clone(), peer.address.clone());
@@ -118,7 +127,13 @@ impl Greeting {
         if let (None, Some(charter)) = (&self.charter, &status.charter) {
             self.charter = Some(charter.clone());
             // Now it is known who the members are: the file may be older.
-            self.members.retain(|member| status.members.iter().any(|name| name.as_str() == member.name));
+            let is_member = |member: &Greeted| status.members.iter().any(|name| name.as_str() == member.name);
+            let (members, former): (Vec<_>, Vec<_>) = self.members.drain(..).partition(is_member);
+            self.former = former.into_iter().map(|member| member.name).collect();
+            let named = |name: &str| members.iter().any(|member| member.name == name);
+            let unnamed = status.members.iter().filter(|name| !named(name.as_str()));
+            self.unnamed = unnamed.map(ToString::to_string).collect();
+            self.members = members;
         }
         for peer in status.peers_known.iter().filter(|peer| peer.is_member || self.charter.is_none()) {
             let name = peer.name.as_str();
@@ -139,6 +154,20 @@ impl Greeting {
     pub(super) fn slowest(&self) -> Option<Duration> {
         self.members.iter().filter_map(|member| member.took).max()
     }
+}
+
+/// Whether the file names the members that there are.
+pub(super) fn named(greeting: &Greeting) -> Option<Finding> {
+    let Greeting { former, unnamed, .. } = greeting;
+    if former.is_empty() && unnamed.is_empty() {
+        return None;
+    }
+    let part =
+        |names: &[String], what: &str| (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")));
+    let parts = [part(former, "names former members:"), part(unnamed, "lacks members:")];
+    let says = parts.into_iter().flatten().collect::<Vec<_>>().join("; it ");
+    let advice = "bring [[cluster.members]] up to date by `tenure members list`: if all that it names go, nobody is found";
+    Some(Finding::warn("members", format!("the configuration {says}"), advice))
 }
 
 /// Whether datagrams go both ways. `answering` are members whose daemons were heard over HTTP.
@@ -217,7 +246,7 @@ mod tests {
             address: format!("10.0.0.{}:7400", index + 1),
             took: took.map(Duration::from_millis),
         };
-        Greeting { members: took.into_iter().enumerate().map(member).collect(), charter: None }
+        Greeting { members: took.into_iter().enumerate().map(member).collect(), ..Greeting::default() }
     }
 
     #[test]
@@ -226,6 +255,16 @@ mod tests {
         let finding = udp(&greeting([Some(1), None, None]), &[]);
         assert_eq!(finding.state, State::Bad);
         assert!(finding.says.contains("n2 (10.0.0.2:7400), n3 (10.0.0.3:7400)"), "{}", finding.says);
+    }
+
+    #[test]
+    fn a_file_that_names_former_members_is_told() {
+        let mut told = greeting([Some(1), Some(2), Some(9)]);
+        assert!(named(&told).is_none());
+        (told.former, told.unnamed) = (vec!["n0".to_owned()], vec!["n4".to_owned()]);
+        let finding = named(&told).unwrap();
+        assert_eq!(finding.state, State::Warn);
+        assert!(finding.says.ends_with("names former members: n0; it lacks members: n4"), "{}", finding.says);
     }
 
     #[test]

@@ -139,6 +139,7 @@ impl Doctor {
         match greeting {
             Ok(greeting) => {
                 findings.push(members::udp(&greeting, &daemons::answering(asked)));
+                findings.extend(members::named(&greeting));
                 trip = trip.or(greeting.slowest());
                 if let Some(charter) = greeting.charter {
                     (cluster.bound, cluster.longest_lease) = (Some(charter.bound), charter.longest_lease);

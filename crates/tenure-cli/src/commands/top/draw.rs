@@ -87,6 +87,7 @@ fn draw_groups(frame: &mut Frame<'_>, area: Rect, view: &View, paint: Paint) {
         let (leader, colour) = match &group.leader {
             Some(leader) if group.weak => (format!("({leader})"), Color::Yellow),
             Some(leader) => (leader.clone(), Color::Green),
+            None if group.unknown => ("not known".to_owned(), Color::Yellow),
             None => ("nobody".to_owned(), Color::Red),
         };
         let left = group.left.map(|left| format!("{:>5.1} s", left.as_secs_f64())).unwrap_or_default();

@@ -51,7 +51,7 @@ Keys: q or Ctrl-C quits, arrows and PgUp PgDn move, / filters by group and leade
 name, lease left, leader, term.
 
 JSON: nodes (name, endpoint, state, why, version, epoch, peers_answering, peers, round_trip_us,
-led), groups (group, leader, weak, term, lease_left_ms).
+led), groups (group, leader, weak, unknown, term, lease_left_ms).
 
 Exit codes: 0 seen, 2 error, 69 no daemon answers, 77 the token is refused, 78 the configuration
 must be changed first.")]
@@ -187,7 +187,8 @@ fn text(view: &View) -> String {
     }
     let mut groups = Table::new(["GROUP", "LEADER", "TERM", "LEFT"]);
     for row in view.shown() {
-        let leader = row.leader.clone().unwrap_or_else(|| "nobody".to_owned());
+        let nobody = if row.unknown { "not known" } else { "nobody" };
+        let leader = row.leader.clone().unwrap_or_else(|| nobody.to_owned());
         groups.row([
             row.group.clone(),
             if row.weak { format!("({leader})") } else { leader },

@@ -42,6 +42,8 @@ pub(super) struct GroupRow {
     pub(super) leader: Option<String>,
     /// It speaks for a minority, without authority.
     pub(super) weak: bool,
+    /// No daemon can tell: none of them hears a quorum.
+    pub(super) unknown: bool,
     pub(super) term: Option<u64>,
     /// The rest of the lease, by what members have granted.
     pub(super) left: Option<Duration>,
@@ -166,6 +168,7 @@ impl View {
                 "group": row.group,
                 "leader": row.leader,
                 "weak": row.weak,
+                "unknown": row.unknown,
                 "term": row.term,
                 "lease_left_ms": row.left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
             })
@@ -244,6 +247,7 @@ fn group_row(name: &str, told: &[&api::Group], full: Duration) -> GroupRow {
         group: name.to_owned(),
         leader: newest.and_then(|group| group.leader.clone()),
         weak: newest.is_some_and(|group| group.state == api::State::Weak),
+        unknown: told.iter().all(|group| group.state == api::State::Unknown),
         term: newest.and_then(|group| group.term).or(last_term),
         left,
         full: full.max(left.unwrap_or_default()),
@@ -281,6 +285,9 @@ fn changes_of_groups(before: &BTreeMap<String, GroupRow>, now: &BTreeMap<String,
             Some(leader) if row.weak => news.push(format!("{name}: {leader} speaks for a minority")),
             Some(leader) => {
                 news.push(format!("{name}: {leader} leads, term {}", row.term.unwrap_or_default()));
+            }
+            None if led.is_some() && row.unknown => {
+                news.push(format!("{name}: it is not known who leads"));
             }
             None if led.is_some() => news.push(format!("{name}: nobody leads")),
             None => {}

@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::output::{Answer, Verdict};
 use crate::settings::length;
 use cluster::Cluster;
-use nodes::{Node, Nodes, Note};
+use nodes::{Nodes, Note};
 use teller::Teller;
 
 /// How long nodes may take to become ready before that is said. After a reboot they are silent for
@@ -124,10 +124,11 @@ async fn attend(cluster: &Cluster, teller: &mut Teller) -> Result<Answer, Failur
     Ok(Answer { verdict, ..Answer::text(String::new()) })
 }
 
-/// Waits until every node is ready. One that ends before is a failure; one that is slow is not.
+/// Waits until every member is ready. A node that ends before is a failure; one that is slow is
+/// not. One that is no member any more is told of, and not waited for.
 async fn wait_for_all(cluster: &Cluster, nodes: &mut Nodes, teller: &mut Teller) -> Result<(), Failure> {
     let mut look = Instant::now() + PATIENCE;
-    while !nodes.all(Node::is_ready) {
+    while !nodes.all(|node| node.is_ready() || node.is_no_member()) {
         let note = tokio::select! {
             note = nodes.next() => Some(note),
             () = sleep_until(look) => None,
@@ -146,6 +147,7 @@ async fn wait_for_all(cluster: &Cluster, nodes: &mut Nodes, teller: &mut Teller)
     }
     let link = link(cluster).await;
     teller.ready(cluster, link.as_deref());
+    nodes.iter().filter(|node| node.is_no_member()).for_each(|node| teller.no_member(node.member()));
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use tokio::process::{Child, Command};
 
 use super::cluster::{Cluster, Member};
 use super::notices::Notices;
+use crate::daemon::notify::NO_MEMBER;
 use crate::failure::Failure;
 
 /// The variables that nodes take from the environment of `up`. Everything else of ours is for
@@ -29,6 +30,8 @@ pub(super) struct Node {
     /// Where it says how it is.
     notices: Notices,
     ready: bool,
+    /// It has said that it is no member: it was removed, or not added yet.
+    no_member: bool,
     /// Its last status line.
     status: String,
     ended: Option<ExitStatus>,
@@ -147,7 +150,16 @@ impl Node {
             .spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         let member = member.clone();
-        Ok(Self { member, child, pid, notices, ready: false, status: String::new(), ended: None })
+        Ok(Self {
+            member,
+            child,
+            pid,
+            notices,
+            ready: false,
+            no_member: false,
+            status: String::new(),
+            ended: None,
+        })
     }
 
     /// Which it is.
@@ -158,6 +170,11 @@ impl Node {
     /// Whether it has said that it can do its part.
     pub(super) fn is_ready(&self) -> bool {
         self.ready
+    }
+
+    /// Whether it has said that it is no member. It will not be ready then.
+    pub(super) fn is_no_member(&self) -> bool {
+        self.no_member && !self.ready
     }
 
     /// Whether it has not ended yet.
@@ -199,6 +216,8 @@ impl Node {
             if line == "READY=1" {
                 self.ready = true;
                 note = Note::Ready;
+            } else if line == NO_MEMBER {
+                self.no_member = true;
             } else if let Some(status) = line.strip_prefix("STATUS=") {
                 status.clone_into(&mut self.status);
             }

@@ -50,6 +50,17 @@ impl Teller {
         self.say(json, || self.invitation(cluster, link));
     }
 
+    /// A node runs that is no member.
+    pub(super) fn no_member(&self, member: &Member) {
+        let json = || json!({ "event": "no_member", "node": member.name });
+        self.say(json, || {
+            format!(
+                "{0} runs, but is no member: `tenure members add {0} {1}` makes it one again; or stop here, and remove its folder\n",
+                member.name, member.address
+            )
+        });
+    }
+
     fn invitation(&self, cluster: &Cluster, link: Option<&str>) -> String {
         let (tenure, flag) = (&self.tenure, cluster.flag());
         let number = many(cluster.members.len() as u64, "node", "nodes");
@@ -76,7 +87,7 @@ impl Teller {
 
     /// Some nodes take their time.
     pub(super) fn waiting(&self, nodes: &Nodes) {
-        for node in nodes.iter().filter(|node| !node.is_ready()) {
+        for node in nodes.iter().filter(|node| !node.is_ready() && !node.is_no_member()) {
             let (name, status) = (&node.member().name, node.status());
             self.say(
                 || json!({ "event": "waiting", "node": name, "status": status }),

@@ -1,7 +1,8 @@
 //! The state that handlers share: the node, and what is known of groups.
 //!
-//! A group that somebody asks about is observed for a while after, so that a load balancer that
-//! asks each second is answered at once, by what the members have reported meanwhile.
+//! A question about one group is put to the members when it is asked, and a quorum answers it. A
+//! group that somebody asks about, or that is listed, is observed for a while after: lists are made
+//! from what the members have reported meanwhile.
 //!
 //! Handlers read the state of groups from the node's board, on their own threads, and no more of it
 //! than is asked for: the thread that grants and renews leases takes no part in it.
@@ -9,11 +10,12 @@
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use tenure::{ClockBound, GroupName, Leadership, Node, Scene, Watch};
+use futures_util::future::join_all;
+use tenure::{Answer, ClockBound, GroupName, GroupStatus, Node, Scene, Watch};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::clock::clock;
 use crate::failure::Failure;
@@ -21,10 +23,7 @@ use crate::settings::Settings;
 
 use super::access::Access;
 use super::answer::Refused;
-use super::kept::{KeptGroups, SWEEP};
-
-/// How long an answer waits for what is not known yet.
-const PATIENCE: Duration = Duration::from_secs(1);
+use super::kept::{KeptGroups, MOST, SWEEP};
 
 /// The handle that every handler has. Cheap to clone.
 #[derive(Clone)]
@@ -79,19 +78,26 @@ impl Desk {
         })))
     }
 
-    /// All that is known about a group; waits a little if that is nothing.
-    pub(super) async fn look(&self, group: &GroupName) -> Result<Scene, Refused> {
-        let mut watch = self.node.observe(group.as_str()).await?;
+    /// Asks the members about a group, and gives what a quorum of them answers to that.
+    pub(super) async fn look(&self, group: &GroupName) -> Result<(Answer, Scene), Refused> {
+        let watch = self.node.observe(group.as_str()).await?;
         self.keep(group).await?;
-        let known = async {
-            while watch.now().leadership == Leadership::Unknown {
-                if watch.next().await.is_none() {
-                    break;
-                }
+        let answer = watch.ask().await;
+        Ok((answer, watch.now()))
+    }
+
+    /// Observes groups that are about to be listed, so that what is said of each rests on the
+    /// reports of a quorum. Asks about those that nobody has asked about lately.
+    pub(super) async fn look_at_all(&self, groups: &[GroupStatus]) -> Result<(), Refused> {
+        let mut new = Vec::new();
+        for group in groups.iter().filter(|group| !group.led_here).take(MOST) {
+            if !self.kept().asked(&group.group, clock()) {
+                new.push(self.node.observe(group.group.as_str()).await?);
+                self.keep(&group.group).await?;
             }
-        };
-        let _ = timeout(PATIENCE, known).await; // A group still unknown then is shown as unknown.
-        Ok(watch.now())
+        }
+        join_all(new.iter().map(Watch::ask)).await;
+        Ok(())
     }
 
     async fn keep(&self, group: &GroupName) -> Result<(), Refused> {

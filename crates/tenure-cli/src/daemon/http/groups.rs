@@ -1,5 +1,6 @@
 //! Groups: what is known of them, and what can be asked of their leaders.
 
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use axum::extract::{Path, Query, State};
@@ -130,13 +131,13 @@ fn countable(length: Duration, bound: ClockBound) -> Duration {
 }
 
 impl Desk {
-    /// At most `limit` groups that the node knows, by name. A group that it observes itself is
-    /// newer than one that it grants.
+    /// At most `limit` groups that the node knows, by name, each as a quorum reports it.
     pub(super) async fn groups(
         &self,
         after: Option<&GroupName>,
         limit: usize,
     ) -> Result<Vec<api::Group>, Refused> {
+        self.look_at_all(&self.node.groups_after(after, limit).await?).await?;
         Ok(self.node.groups_after(after, limit).await?.iter().map(granted).collect())
     }
 
@@ -164,13 +165,23 @@ impl Desk {
         })
     }
 
-    /// One group; waits a little if nothing is known of it.
+    /// One group, as a quorum answers; waits a little if none does.
     pub(super) async fn group(&self, group: &GroupName) -> Result<api::Group, Refused> {
-        let scene = self.look(group).await?;
+        self.group_and_place(group).await.map(|(group, _)| group)
+    }
+
+    /// The same, and whether its leader runs on this host.
+    pub(super) async fn group_and_place(&self, group: &GroupName) -> Result<(api::Group, bool), Refused> {
+        let (answer, scene) = self.look(group).await?;
         let known = self.node.group(group).await?;
-        let (state, leader, term) = told(&scene.leadership);
         let mut shown = known.as_ref().map_or_else(|| unknown(group), granted);
-        (shown.state, shown.leader, shown.term) = (state, leader, term);
+        // What this process knows of its own lease is newer than what others say of it.
+        if !shown.led_here {
+            (shown.state, shown.leader, shown.term) = told(&answer.leadership);
+        }
+        let state = shown.state;
+        let is_mine = shown.leader.as_deref() == Some(self.node.name().as_str());
+        let is_here = state == api::State::Leader && (is_mine || answer.address.is_some_and(is_of_this_host));
         if let Some(proclaimed) = &scene.edict {
             shown.edict = Some(edict(proclaimed));
         }
@@ -179,22 +190,24 @@ impl Desk {
             let led = known.iter().filter(|known| known.term.is_some() && known.group != *group);
             shown.nearest = nearest(group.as_str(), led.map(|known| known.group.as_str())).map(str::to_owned);
         }
-        Ok(shown)
+        Ok((shown, is_here))
     }
 }
 
-/// A group as this node granted it, led it or campaigned for it.
+/// Whether a process whose datagrams come from there runs on this host: the kernel lets a socket
+/// have only addresses of its own.
+fn is_of_this_host(mut address: SocketAddr) -> bool {
+    address.set_port(0);
+    address.ip().to_canonical().is_loopback() || UdpSocket::bind(address).is_ok()
+}
+
+/// A group as this node observes it, granted it, led it or campaigned for it.
 fn granted(known: &GroupStatus) -> api::Group {
-    let leads = known.led_here || (known.holder_known_to_lead && known.term.is_some());
-    let state = match (leads, known.grant_remaining) {
-        (true, _) => api::State::Leader,
-        (false, None) if known.holder.is_none() => api::State::Nobody,
-        _ => api::State::Unknown,
-    };
+    let (state, leader, term) = told(&known.leadership);
     api::Group {
         state,
-        leader: known.holder.as_ref().filter(|_| leads).map(ToString::to_string),
-        term: known.term.map(|term| term.0),
+        leader,
+        term,
         granted_for_ms: known.grant_remaining.map(millis),
         led_here: known.led_here,
         lease_remaining_ms: known.lease_remaining.map(millis),
@@ -247,6 +260,20 @@ pub(super) fn edict(proclaimed: &Proclaimed) -> api::Edict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_of_this_host_if_a_socket_can_have_it() {
+        for (address, is_here) in [
+            ("127.0.0.1:5", true),
+            ("127.9.9.9:5", true),
+            ("[::1]:5", true),
+            ("[::ffff:127.0.0.1]:5", true),
+            ("192.0.2.7:5", false),
+            ("[2001:db8::7]:5", false),
+        ] {
+            assert_eq!(is_of_this_host(address.parse().unwrap()), is_here, "{address}");
+        }
+    }
 
     #[test]
     fn what_another_clock_may_count_is_shorter_by_what_both_may_be_off() {

@@ -25,8 +25,7 @@ pub(super) async fn live(State(desk): State<Desk>) -> Response {
 
 /// `GET /readyz`, with `?verbose` each check by name.
 pub(super) async fn ready(State(desk): State<Desk>, RawQuery(query): RawQuery) -> Response {
-    let verbose =
-        query.as_deref().is_some_and(|query| query.split('&').any(|part| part.starts_with("verbose")));
+    let verbose = asks_for(query.as_deref(), "verbose");
     let status = match desk.node.status().await {
         Ok(status) => status,
         Err(stopped) => return text(StatusCode::SERVICE_UNAVAILABLE, format!("{stopped}\n")),
@@ -56,7 +55,13 @@ fn checks(status: &Status) -> [(&'static str, Option<String>); 6] {
         (
             "members",
             why(|reason| {
-                matches!(reason, NotReady::NoCharter | NotReady::NotAMember | NotReady::KeyRefused { .. })
+                matches!(
+                    reason,
+                    NotReady::NoCharter
+                        | NotReady::NotAMember
+                        | NotReady::Outdated { .. }
+                        | NotReady::KeyRefused { .. }
+                )
             }),
         ),
         (
@@ -68,13 +73,26 @@ fn checks(status: &Status) -> [(&'static str, Option<String>); 6] {
     ]
 }
 
-/// `GET /leader/{group}`: 200 if somebody leads, 503 if not.
-pub(super) async fn leader(State(desk): State<Desk>, Path(group): Path<String>) -> Result<Response, Refused> {
-    let known = desk.group(&GroupName::new(&group)?).await?;
+/// `GET /leader/{group}`: 200 if somebody leads, 503 if not or if that is not known. With `?here`
+/// 200 only if the leader runs on this host, so that a load balancer finds it.
+pub(super) async fn leader(
+    State(desk): State<Desk>,
+    Path(group): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Refused> {
+    let only_here = asks_for(query.as_deref(), "here");
+    let (known, here) = desk.group_and_place(&GroupName::new(&group)?).await?;
     let leads = known.state == api::State::Leader;
+    let (term, after) = if leads { (known.term, None) } else { (None, known.term) };
     let leader = known.leader.filter(|_| leads);
-    let here = leader.as_deref() == Some(desk.node.name().as_str());
-    let answer = api::Leader { group, leader, term: known.term.filter(|_| leads), here };
-    let code = if leads { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let answer = api::Leader { group, state: known.state, leader, term, after, here };
+    let is_found = if only_here { here } else { leads };
+    let code = if is_found { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Ok((code, Json(answer)).into_response())
+}
+
+/// Whether a query has a word, with or without a value.
+fn asks_for(query: Option<&str>, word: &str) -> bool {
+    let is_it = |part: &str| part.split('=').next() == Some(word);
+    query.is_some_and(|query| query.split('&').any(is_it))
 }

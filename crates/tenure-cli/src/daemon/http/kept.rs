@@ -1,7 +1,7 @@
 //! Groups that were asked about lately.
 //!
-//! A group stays for a while after it was last asked about, so that a load balancer that asks each
-//! second is answered at once. Anybody may ask, for any name: so there are [`MOST`] at most, the
+//! A group stays for a while after it was last asked about, so that the node goes on observing it.
+//! Anybody may ask, for any name: so there are [`MOST`] at most, the
 //! one that was not asked about for longest makes room, and all of them go by themselves.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const STAYS: Duration = Duration::from_secs(60);
 pub(super) const SWEEP: Duration = Duration::from_secs(10);
 
 /// The most groups that are kept.
-const MOST: usize = 1_000;
+pub(super) const MOST: usize = 1_000;
 
 /// See the module. `W` keeps what the node was told of a group from being forgotten.
 #[derive(Debug)]

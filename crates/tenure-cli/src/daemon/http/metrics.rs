@@ -1,5 +1,7 @@
-//! `/metrics`, for Prometheus: what the node counts, written down as it is at that moment
-//! (OpenMetrics text).
+//! `/metrics`, for Prometheus: what the node counts, written down as it is at that moment, as
+//! OpenMetrics text or as Prometheus text.
+//!
+//! A group that is known stays here with zeros while nobody leads it: an alert can be made of that.
 //!
 //! Sets of labels are bounded. Groups have labels of their own up to [`MOST_GROUPS`] of them, those
 //! led here first; how many there are is `tenure_groups`, and how many of them have no labels
@@ -9,14 +11,15 @@ use std::fmt;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
-use tenure::{GroupStatus, Status, Timing};
+use tenure::{GroupStatus, Leadership, Status, Timing};
 
 use super::answer::Refused;
 use super::desk::Desk;
@@ -25,23 +28,78 @@ use crate::clock::clock;
 /// The most groups with labels of their own.
 pub(super) const MOST_GROUPS: usize = 200;
 
-/// `GET /metrics`
-pub(super) async fn metrics(State(desk): State<Desk>) -> Result<Response, Refused> {
+/// The type of OpenMetrics text, for those who accept it.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The type of Prometheus text, for all others.
+const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// `GET /metrics`: OpenMetrics text for those who prefer it, Prometheus text for all others.
+pub(super) async fn metrics(State(desk): State<Desk>, headers: HeaderMap) -> Result<Response, Refused> {
     let status = desk.node.status().await?;
     let total = desk.node.groups_known().await?;
+    // A group is listed with what a quorum reports of it, and for that it is observed.
+    desk.look_at_all(&listed(&desk).await?).await?;
+    let groups = listed(&desk).await?;
+    let uptime = clock() - desk.since;
+    let mut registry = Registry::with_prefix("tenure");
+    registry.register_collector(Box::new(Snapshot { status, groups, total, uptime }));
+    let mut text = String::new();
+    encode(&mut text, &registry).map_err(|_| Refused::new(crate::api::Code::Internal, "no metrics"))?;
+    let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (kind, text) =
+        if prefers_open_metrics(accepted) { (OPEN_METRICS, text) } else { (PLAIN, plain(&text)) };
+    Ok(([(CONTENT_TYPE, kind)], text).into_response())
+}
+
+/// The groups that have labels of their own, those led or campaigned for here first.
+async fn listed(desk: &Desk) -> Result<Vec<GroupStatus>, Refused> {
     let mut groups = desk.node.groups_here(MOST_GROUPS).await?;
     let others = desk.node.groups_after(None, MOST_GROUPS).await?;
     let others = others.into_iter().filter(|group| !group.led_here && !group.campaigning_here);
     groups.extend(others);
     groups.sort_by_key(|group| (!group.led_here, !group.campaigning_here));
     groups.truncate(MOST_GROUPS);
-    let uptime = clock() - desk.since;
-    let mut registry = Registry::with_prefix("tenure");
-    registry.register_collector(Box::new(Snapshot { status, groups, total, uptime }));
-    let mut text = String::new();
-    encode(&mut text, &registry).map_err(|_| Refused::new(crate::api::Code::Internal, "no metrics"))?;
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(CONTENT_TYPE, kind)], text).into_response())
+    Ok(groups)
+}
+
+/// Whether a client would rather have OpenMetrics text than Prometheus text.
+fn prefers_open_metrics(accepted: &str) -> bool {
+    let weight = |wanted: &str| {
+        let ranges = accepted.split(',').filter(|range| range.trim().starts_with(wanted));
+        let quality = |range: &str| {
+            let given = range.split(';').find_map(|part| part.trim().strip_prefix("q=")?.parse::<f32>().ok());
+            given.unwrap_or(1.0)
+        };
+        ranges.map(quality).fold(0.0, f32::max)
+    };
+    let open = weight("application/openmetrics-text");
+    open > 0.0 && open >= weight("text/plain")
+}
+
+/// Prometheus text from OpenMetrics text: it has no units, no end and no infos, and names counters
+/// as their samples.
+fn plain(text: &str) -> String {
+    let mut lines = String::with_capacity(text.len());
+    let mut help = None;
+    for line in text.lines() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some("HELP"), Some(_), _) => help = Some(line),
+            (Some("#"), Some("TYPE"), Some(name), Some(kind)) => {
+                let (ending, kind) = match kind {
+                    "counter" => ("_total", "counter"),
+                    "info" => ("_info", "gauge"),
+                    other => ("", other),
+                };
+                let told = help.take().and_then(|help| help.splitn(4, ' ').nth(3)).unwrap_or_default();
+                lines += &format!("# HELP {name}{ending} {told}\n# TYPE {name}{ending} {kind}\n");
+            }
+            (Some("#"), ..) => {}
+            _ => lines += &format!("{line}\n"),
+        }
+    }
+    lines
 }
 
 /// A node at one moment.
@@ -94,19 +152,16 @@ impl Snapshot {
     }
 
     fn counts(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
-        let Status { tally, timings, .. } = &self.status;
-        sheet.counter("elections", "Terms that this process has won", tally.terms_won)?;
-        sheet.counter(
-            "terms_lost",
-            "Terms that this process has lost, for whatever reason",
-            tally.terms_lost,
-        )?;
-        sheet.counter("renewals", "Renewals of this process's leases", tally.renewals)?;
-        sheet.counter(
-            "runs_failed",
-            "Acquisitions and renewals of this process that failed",
-            tally.runs_failed,
-        )?;
+        let Status { tally, timings, leaders, .. } = &self.status;
+        let whose = "by this process, and by leaders that are no members and told this one";
+        let won = tally.terms_won.saturating_add(leaders.terms_won);
+        sheet.counter("elections", &format!("Terms won {whose}"), won)?;
+        let lost = tally.terms_lost.saturating_add(leaders.terms_lost);
+        sheet.counter("terms_lost", &format!("Terms lost {whose}, for whatever reason"), lost)?;
+        let renewals = tally.renewals.saturating_add(leaders.renewals);
+        sheet.counter("renewals", &format!("Renewals of leases {whose}"), renewals)?;
+        let failed = tally.runs_failed.saturating_add(leaders.runs_failed);
+        sheet.counter("runs_failed", &format!("Acquisitions and renewals {whose} that failed"), failed)?;
         sheet.counter("grants", "Grants that this node gave, renewals among them", tally.granted)?;
         sheet.counter("grants_refused", "Requests that this node refused", tally.refused)?;
         sheet.counter("epochs", "Epochs that this node has gone by", tally.epochs)?;
@@ -121,12 +176,10 @@ impl Snapshot {
             tally.peer_clock_faults,
         )?;
         sheet.counter("records_persisted", "Records handed to the disk", self.status.persisted)?;
-        sheet.histogram("renew_duration", "How long a renewal of this process took", &timings.renewals)?;
-        sheet.histogram(
-            "acquire_duration",
-            "How long it took this process to be elected",
-            &timings.acquisitions,
-        )?;
+        let renewals = timings.renewals.plus(&leaders.renew_times);
+        sheet.histogram("renew_duration", &format!("How long a renewal {whose} took"), &renewals)?;
+        let acquisitions = timings.acquisitions.plus(&leaders.acquire_times);
+        sheet.histogram("acquire_duration", &format!("How long an election {whose} took"), &acquisitions)?;
         sheet.histogram(
             "fsync_duration",
             "How long a write of the store took, fsync included",
@@ -204,18 +257,20 @@ impl Snapshot {
         let seconds = |encoder: &mut MetricEncoder<'_>, value: f64| encoder.encode_gauge(&value);
         sheet.family("lease_remaining", help, Some(Unit::Seconds), MetricType::Gauge, left, seconds)?;
         let granted =
-            shown.iter().filter_map(|group| Some((label(group), group.grant_remaining?.as_secs_f64())));
-        let help = "For how much longer this node supports the leader of the group";
+            shown.iter().map(|group| (label(group), group.grant_remaining.unwrap_or_default().as_secs_f64()));
+        let help = "For how much longer this node supports the leader of the group; 0 if it supports none";
         sheet.family("grant_remaining", help, Some(Unit::Seconds), MetricType::Gauge, granted, seconds)?;
-        let terms = shown.iter().filter_map(|group| Some((label(group), group.term?.0)));
-        sheet.family(
-            "term",
-            "The newest term of the group that this node knows",
-            None,
-            MetricType::Gauge,
-            terms,
-            gauge,
-        )
+        let terms = shown.iter().map(|group| (label(group), term(group)));
+        let help = "The term in which the group is led, as a quorum reports; 0 if nobody leads it";
+        sheet.family("term", help, None, MetricType::Gauge, terms, gauge)
+    }
+}
+
+/// The term in which a group is led; zero if nobody leads it, or if no quorum reports.
+fn term(group: &GroupStatus) -> u64 {
+    match &group.leadership {
+        Leadership::Leader { term, .. } => term.0,
+        Leadership::Unknown | Leadership::Nobody { .. } | Leadership::Weak { .. } => 0,
     }
 }
 
@@ -284,4 +339,35 @@ fn counter(encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
 
 fn size(number: usize) -> u64 {
     super::status::count(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_what_the_client_would_rather_have() {
+        for (accepted, open) in [
+            ("", false),
+            ("*/*", false),
+            ("text/plain", false),
+            ("application/openmetrics-text", true),
+            ("application/openmetrics-text; version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1", true),
+            ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.8", false),
+            ("application/openmetrics-text;q=0", false),
+        ] {
+            assert_eq!(prefers_open_metrics(accepted), open, "{accepted}");
+        }
+    }
+
+    #[test]
+    fn prometheus_text_names_counters_as_their_samples_and_has_no_infos() {
+        let open = "# HELP a_build Version.\n# TYPE a_build info\na_build_info{v=\"1\"} 1\n\
+            # HELP a_sent_bytes Bytes sent.\n# TYPE a_sent_bytes counter\n# UNIT a_sent_bytes bytes\n\
+            a_sent_bytes_total 5\n# HELP a_up Up.\n# TYPE a_up gauge\na_up 1\n# EOF\n";
+        let expected = "# HELP a_build_info Version.\n# TYPE a_build_info gauge\na_build_info{v=\"1\"} 1\n\
+            # HELP a_sent_bytes_total Bytes sent.\n# TYPE a_sent_bytes_total counter\n\
+            a_sent_bytes_total 5\n# HELP a_up Up.\n# TYPE a_up gauge\na_up 1\n";
+        assert_eq!(plain(open), expected);
+    }
 }

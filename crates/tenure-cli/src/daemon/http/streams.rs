@@ -51,17 +51,14 @@ pub(super) async fn group(
 }
 
 async fn next_sight(watch: &mut Watch, group: &GroupName) -> Option<Result<Event, Infallible>> {
-    loop {
-        if let Some(sight) = seen(group, &watch.next().await?) {
-            return Some(Ok(event(sight.event.name(), &sight)));
-        }
-    }
+    let sight = seen(group, &watch.next().await?);
+    Some(Ok(event(sight.event.name(), &sight)))
 }
 
-/// The news as JSON has it; `None` as long as nothing is known.
-fn seen(group: &GroupName, sight: &Sight) -> Option<api::Sight> {
+/// The news as JSON has it.
+fn seen(group: &GroupName, sight: &Sight) -> api::Sight {
     let group = group.to_string();
-    Some(match sight {
+    match sight {
         Sight::Edict(proclaimed) => {
             let edict = edict(proclaimed);
             let term = Some(edict.term);
@@ -69,7 +66,7 @@ fn seen(group: &GroupName, sight: &Sight) -> Option<api::Sight> {
         }
         Sight::Leadership(leadership) => {
             let event = match leadership {
-                Leadership::Unknown => return None,
+                Leadership::Unknown => Seen::Unknown,
                 Leadership::Leader { .. } => Seen::Leader,
                 Leadership::Nobody { .. } => Seen::Nobody,
                 Leadership::Weak { .. } => Seen::Weak,
@@ -77,7 +74,7 @@ fn seen(group: &GroupName, sight: &Sight) -> Option<api::Sight> {
             let (_, leader, term) = told(leadership);
             api::Sight { group, event, leader, term, edict: None }
         }
-    })
+    }
 }
 
 /// `GET /v1/watch`: the node's whole status whenever it changes, and each second anyway.

@@ -73,8 +73,11 @@ async fn a_key_that_watches_much_does_not_keep_others_from_being_told() {
     let mut config =
         founded.config("nosy", Key::Scoped(founded.key.observer(founded.id, nosy, Scope::new("*").unwrap())));
     config.role = Role::Observer;
-    let watches =
-        |_| (0..50).map(|n| Item::Watch { group: GroupName::new(&format!("g{n}")).unwrap() }).collect();
+    let watches = |_| {
+        (0..50)
+            .map(|n| Item::Watch { group: GroupName::new(&format!("g{n}")).unwrap(), asked: LocalTime::ZERO })
+            .collect()
+    };
     let limited = async {
         while grantor.status().await.unwrap().tally.over_limit < 45 {
             tokio::time::sleep(Duration::from_millis(5)).await;

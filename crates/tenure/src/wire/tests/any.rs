@@ -20,15 +20,17 @@ use super::super::*;
 use crate::name::NodeName;
 use crate::operator_request::{MAX_REASON, OperatorRequest, Reply};
 use crate::seal::ClusterKey;
+use crate::timing::Timing;
 
 pub(super) fn item() -> BoxedStrategy<Item> {
     prop_oneof![
         12 => machine(),
         1 => vec(contact(), 0..=MAX_CONTACTS).prop_map(Item::Contacts),
-        1 => group_name().prop_map(|group| Item::Watch { group }),
+        1 => (group_name(), time()).prop_map(|(group, asked)| Item::Watch { group, asked }),
         1 => group().prop_map(|group| Item::Unwatch { group }),
         1 => group().prop_map(|group| Item::Limited { group }),
         1 => report().prop_map(Item::Report),
+        1 => measures().prop_map(|measures| Item::Measures(Box::new(measures))),
         1 => proclaim().prop_map(Item::Proclaim),
         1 => Just(Item::AskCharter),
         1 => any::<u128>().prop_map(|nonce| Item::AskOrigin { nonce }),
@@ -286,6 +288,28 @@ fn ballot() -> impl Strategy<Value = Ballot> {
     })
 }
 
+fn timing() -> impl Strategy<Value = Timing> {
+    vec(0..60_000_000_u64, 0..5).prop_map(|lengths| {
+        let mut timing = Timing::default();
+        lengths.into_iter().for_each(|micros| timing.note(std::time::Duration::from_micros(micros)));
+        timing
+    })
+}
+
+fn measures() -> impl Strategy<Value = Measures> {
+    let numbers = (number(), number(), number(), number());
+    (numbers, timing(), timing()).prop_map(|((won, lost, renewals, failed), acquire_times, renew_times)| {
+        Measures {
+            terms_won: won,
+            terms_lost: lost,
+            renewals,
+            runs_failed: failed,
+            acquire_times,
+            renew_times,
+        }
+    })
+}
+
 fn report() -> impl Strategy<Value = Report> {
     let state = prop_oneof![
         term().prop_map(|after| GroupState::Free { after }),
@@ -296,7 +320,14 @@ fn report() -> impl Strategy<Value = Report> {
         }),
         node().prop_map(|leader| GroupState::Weak { leader }),
     ];
-    (group(), epoch(), state).prop_map(|(group, epoch, state)| Report { group, epoch, state })
+    let left = number().prop_map(LocalSpan::from_nanos);
+    let when = (time(), time(), left).prop_map(|(echo, at, left)| When { echo, at, left });
+    (group(), epoch(), state, option::of(when)).prop_map(|(group, epoch, state, when)| Report {
+        group,
+        epoch,
+        state,
+        when,
+    })
 }
 
 fn proclaim() -> impl Strategy<Value = Proclaim> {

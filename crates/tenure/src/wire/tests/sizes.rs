@@ -110,9 +110,11 @@ fn these_are_the_bytes() {
     let of = |message| Item::Machine { group: None, message };
     let group = GroupId(0xabcd);
     let extend = Message::Extend { request: request(group), alive: NodeSet::from_bits(5), priority: 6 };
-    let watch = Item::Watch { group: name("a") };
+    let watch = Item::Watch { group: name("a"), asked: LocalTime::from_nanos(300) };
     let named = Item::Machine { group: Some(name("a")), message: Message::Request(request(name("a").id())) };
-    let free = Report { group, epoch: Epoch(1), state: GroupState::Free { after: Term(2) } };
+    let free = Report { group, epoch: Epoch(1), state: GroupState::Free { after: Term(2) }, when: None };
+    let (echo, at, left) = (LocalTime::from_nanos(300), LocalTime::from_nanos(5), LocalSpan::from_nanos(6));
+    let timed = Report { when: Some(When { echo, at, left }), ..free };
     let pong = Item::Pong { echo: LocalTime::from_nanos(1), at: LocalTime::from_nanos(128) };
     let leader = Holder { node: NodeId(1), incarnation: Incarnation(2) };
     let request = OperatorRequest::Transfer { to: NodeName::new("b").expect("a name") };
@@ -131,8 +133,9 @@ fn these_are_the_bytes() {
         (of(Message::Release { group, upto: id() }), "06 14  00 000000000000abcd  0000000000000001 0002 03"),
         (of(Message::Talk { group, talk: Talk::Free }), "07 0a  00 000000000000abcd  0b"),
         (of(Message::Epoch(EpochTalk::Unknown { newest: Epoch(300) })), "08 03  02  ac02"),
-        (watch, "11 02  0161"),
+        (watch, "11 04  0161  ac02"),
         (Item::Report(free), "13 0b  000000000000abcd  01  00 02"),
+        (Item::Report(timed), "13 0f  000000000000abcd  01  00 02  ac02 05 06"),
         (pong, "16 03  01  8001"),
         (ask, "19 21  00000000000000000000000000000007  0161  01  0000000000000001 0002  09  02 0162"),
         (told, "1a 14  00000000000000000000000000000007  04 01 09 01"),
@@ -141,4 +144,11 @@ fn these_are_the_bytes() {
     for (item, bytes) in pinned {
         assert_eq!(hex(&item), bytes.replace(' ', ""), "{item:?}");
     }
+}
+
+#[test]
+fn what_an_older_version_asks_and_reports_is_understood() {
+    let bytes = [0x11, 0x02, 0x01, 0x61];
+    let items: Vec<Item> = decode(&bytes).map(|item| item.expect("it is an item")).collect();
+    assert_eq!(items, [Item::Watch { group: name("a"), asked: LocalTime::ZERO }]);
 }

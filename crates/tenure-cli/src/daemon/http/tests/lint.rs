@@ -109,7 +109,7 @@ fn lint_name(name: &str, kind: Option<&str>) -> Vec<String> {
 async fn every_line_of_the_metrics_is_as_prometheus_wants_it() {
     let daemon = Daemon::start("").await;
     let _tenure = daemon.node.campaign("app/jobs").await.unwrap();
-    let answer = daemon.get("/metrics").await;
+    let answer = daemon.metrics().await;
     let (head, text) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{head}");
     let wrong = lint(text);
@@ -141,7 +141,7 @@ async fn every_line_of_the_metrics_is_as_prometheus_wants_it() {
 async fn every_metric_is_documented() {
     let documented = include_str!("../../../../../../docs/reference/metrics.md");
     let daemon = Daemon::start("").await;
-    let text = daemon.get("/metrics").await;
+    let text = daemon.metrics().await;
     for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
         let (name, kind) = line.split_once(' ').unwrap();
         let end = match kind {
@@ -179,7 +179,7 @@ async fn the_number_of_groups_with_labels_is_bounded() {
     for number in 0..MOST_GROUPS + 20 {
         held.push(daemon.node.campaign(&format!("g{number}")).await.unwrap());
     }
-    let text = daemon.get("/metrics").await;
+    let text = daemon.metrics().await;
     assert_eq!(text.matches("\ntenure_is_leader{").count(), MOST_GROUPS);
     assert!(text.contains(&format!("\ntenure_groups {}\n", MOST_GROUPS + 20)));
     daemon.end().await;

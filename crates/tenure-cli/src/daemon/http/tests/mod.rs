@@ -55,6 +55,14 @@ impl Daemon {
         raw(self.address(), request).await
     }
 
+    /// The metrics as OpenMetrics text.
+    async fn metrics(&self) -> String {
+        let accept = "Accept: application/openmetrics-text";
+        let head =
+            format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{accept}\r\nConnection: close\r\n\r\n");
+        self.raw(&head).await
+    }
+
     async fn get(&self, path: &str) -> String {
         self.raw(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")).await
     }
