@@ -30,6 +30,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("curl", "curl"),
     ("openssl", "openssl"),
     ("python3", "python3"),
+    ("prometheus", "prometheus"),
+    ("promtool", "prometheus"),
     ("sqlite3", "sqlite3"),
 ];
 

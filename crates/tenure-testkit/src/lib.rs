@@ -51,6 +51,7 @@ pub mod other_user;
 pub mod ports;
 pub mod postgres_server;
 pub mod programs;
+pub mod prometheus_server;
 pub mod proxy;
 pub mod runners;
 pub mod up;

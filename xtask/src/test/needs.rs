@@ -45,9 +45,14 @@ const NEEDS: &[Need] = &[
     Need { name: "curl", reason: "no curl", is_met: || setup::is_on_path("curl") },
     Need { name: "openssl", reason: "no openssl", is_met: || setup::is_on_path("openssl") },
     Need { name: "python3", reason: "no python3", is_met: || setup::is_on_path("python3") },
+    Need { name: "prometheus", reason: "no Prometheus", is_met: has_prometheus },
     Need { name: "sqlite3", reason: "no sqlite3", is_met: || setup::is_on_path("sqlite3") },
     Need { name: "ipv6", reason: "no IPv6", is_met: || UdpSocket::bind("[::]:0").is_ok() },
 ];
+
+fn has_prometheus() -> bool {
+    ["prometheus", "promtool"].into_iter().all(setup::is_on_path)
+}
 
 /// One line of the table: a test, or all tests of a program, and what they need.
 struct Line {
