@@ -14,9 +14,9 @@ use crate::name::GroupName;
 
 /// The authority of a term, for the parts of a program that act under it.
 ///
-/// It answers as the [`Tenure`] does that it came from, and creates edicts in its name. But it holds
-/// nothing: when the guard resigns or hands over, nobody waits until its authorities are gone. Give
-/// it to requests, tasks and threads; keep the guard where the work is ended.
+/// It answers as the [`Tenure`] does that it came from, and creates edicts in its name. But it
+/// holds nothing: when the guard resigns or hands over, nobody waits until its authorities are
+/// gone. Give it to requests, tasks and threads; keep the guard where the work is ended.
 ///
 /// Cheap to clone. It never comes back to life: a later term has authorities of its own.
 ///

@@ -57,8 +57,8 @@ impl Node {
         self.lead_with(group, Campaign::default(), work)
     }
 
-    /// Leads as [`lead`](Self::lead) does, with a health gate, a priority, bytes to publish, or time
-    /// to clean up.
+    /// Leads as [`lead`](Self::lead) does, with a health gate, a priority, bytes to publish, or
+    /// time to clean up.
     ///
     /// The work is an async closure, which may borrow and keep counts over terms:
     ///

@@ -27,8 +27,8 @@ impl Leader {
 }
 
 impl Watch {
-    /// Returns the leader as it was last heard of, with what it published; `None` if nobody leads or
-    /// nothing is known.
+    /// Returns the leader as it was last heard of, with what it published; `None` if nobody leads
+    /// or nothing is known.
     ///
     /// ```no_run
     /// # async fn example(node: tenure::Node) -> Result<(), Box<dyn std::error::Error>> {
@@ -45,10 +45,10 @@ impl Watch {
     /// Waits for a leader whose publication is known, and returns it; `None` when the node has
     /// stopped.
     ///
-    /// A leader publishes with [`Campaign::publish`](crate::Campaign::publish). If one leads already
-    /// and its bytes have come, the call returns at once. The answer is about the past, as all of a
-    /// watch: a request that is sent to the address may find that another process leads by now. The
-    /// future may be dropped and the call repeated.
+    /// A leader publishes with [`Campaign::publish`](crate::Campaign::publish). If one leads
+    /// already and its bytes have come, the call returns at once. The answer is about the past, as
+    /// all of a watch: a request that is sent to the address may find that another process leads by
+    /// now. The future may be dropped and the call repeated.
     ///
     /// ```no_run
     /// # async fn connect(_: &str) -> std::io::Result<()> { Ok(()) }

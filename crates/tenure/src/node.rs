@@ -199,8 +199,8 @@ impl Node {
     }
 
     /// Campaigns as [`campaign`](Self::campaign) does, with a health gate, a priority, a term to
-    /// exceed, or bytes to publish. A future that is dropped withdraws from the campaign; a priority that was given
-    /// stays in force.
+    /// exceed, or bytes to publish. A future that is dropped withdraws from the campaign; a
+    /// priority that was given stays in force.
     /// # Errors
     /// As [`campaign`](Self::campaign).
     pub async fn campaign_with(&self, group: &str, how: Campaign) -> Result<Tenure, CampaignError> {

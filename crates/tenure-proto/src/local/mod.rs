@@ -48,8 +48,8 @@
 //! this.
 //!
 //! A clock that goes back breaks ρ. Until it has caught up the process is silent, and a lease that
-//! it held is over for good: it would last longer than the locks behind it. A clock that is soon set
-//! right again, or a stray reading, then breaks nothing.
+//! it held is over for good: it would last longer than the locks behind it. A clock that is soon
+//! set right again, or a stray reading, then breaks nothing.
 //!
 //! A process that has forgotten its lock supports nobody, itself included, for `lockTime` after its
 //! start. A restart within one boot remembers. It asks no earlier than Δ+δ after its start: then

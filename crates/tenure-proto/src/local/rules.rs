@@ -70,8 +70,8 @@ pub trait Rules: Estimate {
     }
 
     /// Whether a process acts while its clock is behind a reading that it has seen. It must not. If
-    /// the clock is set right again, a lock that was taken in between ends too early, and supporters
-    /// were set free although an older lease counts again (SO).
+    /// the clock is set right again, a lock that was taken in between ends too early, and
+    /// supporters were set free although an older lease counts again (SO).
     fn acts_while_behind(&self) -> bool {
         false
     }

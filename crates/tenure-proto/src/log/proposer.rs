@@ -14,8 +14,8 @@ use crate::{LocalTime, NodeId};
 /// How many pages of what is not accepted yet are said again at once.
 const REPEATED: usize = 8;
 
-/// The most slots without a vote that a new leader fills: no window of an earlier leader was longer.
-/// A member that claims more lies, and its promise must not keep this process busy.
+/// The most slots without a vote that a new leader fills: no window of an earlier leader was
+/// longer. A member that claims more lies, and its promise must not keep this process busy.
 const MOST_GAPS: u64 = 1 << 20;
 
 /// The proposer's state: its leadership, attempts and hints.

@@ -7,13 +7,13 @@
 //! member: what finds its queue full is dropped. The other way, a member that is slow to handle
 //! what it was sent stops reading, and the sender's queue is what fills.
 //!
-//! A snapshot may be gigabytes long. It goes piece by piece between the other messages, which do not
-//! wait for it: one snapshot at a time to each member, and further ones are dropped meanwhile.
+//! A snapshot may be gigabytes long. It goes piece by piece between the other messages, which do
+//! not wait for it: one snapshot at a time to each member, and further ones are dropped meanwhile.
 //!
 //! Before a caller has proved that it holds the key it costs a place among 32 and room for two
-//! pieces, 256 KiB; afterwards at most [`MAX_MESSAGE`], and a snapshot. When the places are taken, the oldest
-//! caller goes of the network that has most of them: strangers cannot keep members away by calling
-//! and saying nothing.
+//! pieces, 256 KiB; afterwards at most [`MAX_MESSAGE`], and a snapshot. When the places are taken,
+//! the oldest caller goes of the network that has most of them: strangers cannot keep members away
+//! by calling and saying nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -226,7 +226,7 @@ pub(super) fn links(
     (Arc::new(Links { lines, me, log, most: MAX_SNAPSHOT, keys: Arc::new(set_keys) }), tasks)
 }
 
-/// What waits to be sent to one member.
+/// The messages that wait to be sent to one member.
 struct Waiting {
     messages: mpsc::UnboundedReceiver<Vec<u8>>,
     snapshots: mpsc::UnboundedReceiver<Talk>,

@@ -1,7 +1,7 @@
 //! The state machine of a user, at arm's length: a panic in it must not end the log.
 //!
 //! A write on which every member panics would otherwise stop them all, and again after each
-//! restart. So a panic in `apply` is caught. What it left of the state is not trusted: the state is
+//! restart. So a panic in `apply` is caught. The rest of the state is not trusted: the state is
 //! built anew from the last snapshot and the writes since. Then the write is tried once more. If it
 //! panics again, it is refused: it stays in the log and changes nothing. The second try tells a
 //! write that no member can carry out from a fault of this process, such as memory that ran out.
@@ -29,7 +29,7 @@ type Write = dyn FnOnce(&mut dyn io::Write) -> io::Result<()> + Send;
 impl Capture {
     /// A state that `write` turns into bytes, later and on another thread.
     ///
-    /// What the closure holds must not change any more: a clone of the state, or a shared part that
+    /// The closure holds a state that does not change any more: a clone of it, or a shared part that
     /// is copied before it is changed.
     pub fn new(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()> + Send + 'static) -> Self {
         Self(Captured::Writes(Box::new(write)))
@@ -157,8 +157,8 @@ fn taken(restored: Result<Result<(), StateError>, String>) -> Result<(), String>
     restored?.map_err(|error| error.to_string())
 }
 
-/// Calls the user's code; a panic becomes its message. What the call has touched is not used again
-/// before it is built anew.
+/// Calls the user's code; a panic becomes its message. The state is not used again before it is
+/// built anew.
 fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| message(&*payload))
 }

@@ -1,9 +1,10 @@
 //! A new file that is written beside the one in use, while records go on to that one.
 //!
 //! A snapshot of many megabytes takes seconds to reach a disk. Until it is there it is put off, as
-//! if there were no room for it: the old file has all that it would replace. The new file is written
-//! on a thread of its own. When it is whole, the records of the meantime are added to it, and it
-//! takes the name of the old one. A crash before that finds the old file, one after it the new.
+//! if there were no room for it: the old file has all that it would replace. The new file is
+//! written on a thread of its own. When it is whole, the records of the meantime are added to it,
+//! and it takes the name of the old one. A crash before that finds the old file, one after it the
+//! new.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,7 +25,7 @@ const AT_ONCE: usize = 1 << 20;
 pub(super) struct Making {
     thread: JoinHandle<io::Result<Growing>>,
     head: Head,
-    /// What is in it.
+    /// Its records.
     cells: BTreeMap<Cell, Record>,
     /// The snapshot that was put off before, and its base.
     took: BTreeMap<Cell, Record>,

@@ -9,13 +9,13 @@
 //!
 //! A snapshot is not appended: a new file is written beside the old one, with the snapshot and
 //! whatever it does not make worthless, and takes its name. So the file is never much longer than
-//! the state and the writes since the last snapshot. For a while there are two: a long one is written
-//! on a thread of its own, and records go on to the old one meanwhile (`beside`). Where there is no
-//! room for that, snapshot and base are put off, both of them: the file still has all that they
-//! would replace, as if the snapshot had not been made yet. Records are appended meanwhile, and the
-//! new file is tried again. The statements of this process about slots below a base that is put off
-//! rest on those slots being chosen, so on records of f+1 members, and those are deleted nowhere
-//! before a snapshot is durable.
+//! the state and the writes since the last snapshot. For a while there are two: a long one is
+//! written on a thread of its own, and records go on to the old one meanwhile (`beside`). Where
+//! there is no room for that, snapshot and base are put off, both of them: the file still has all
+//! that they would replace, as if the snapshot had not been made yet. Records are appended
+//! meanwhile, and the new file is tried again. The statements of this process about slots below a
+//! base that is put off rest on those slots being chosen, so on records of f+1 members, and those
+//! are deleted nowhere before a snapshot is durable.
 //!
 //! # Opening
 //!
