@@ -107,13 +107,8 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     // First of all: whatever disturbs the clock from here on is noticed in the first turn.
     let steady = watch_clock(&config);
     let mut past = recall(&config, &steady, &notice)?;
-    let Equipment { machine, sockets, bulk, trace } = match equip(&config, &past) {
-        Ok(equipment) => equipment,
-        Err(error) => {
-            past.end_unused();
-            return Err(error);
-        }
-    };
+    let Equipment { machine, sockets, bulk, trace } =
+        equip(&config, &past).inspect_err(|_| past.end_unused())?;
     let addresses = sockets.addresses();
     let net = network(&config, &past, sockets, notice);
     let (ready, is_ready) = watch::channel(false);
