@@ -116,7 +116,8 @@ impl Cluster {
         let (mut nodes, mut hands) = (Vec::new(), Vec::new());
         for index in 0..self.names.len() {
             let (clock, hand) = Clock::by_hand();
-            let config = Config { time: clock, weak, ..self.member(index) };
+            let mut config = self.member(index);
+            (config.time, config.weak) = (clock, weak);
             nodes.push(Node::start(config).await.expect("it starts"));
             hands.push(hand);
         }

@@ -41,11 +41,25 @@
 //!   afterwards. Where it can happen, fence.
 //! * Members do not lie, and the store's disk keeps what it has synced.
 //!
+//! # Systems
+//!
+//! Linux alone, 4.14 or later. It needs `CLOCK_BOOTTIME`, a clock that runs on in a suspend;
+//! `MADV_WIPEONFORK`, so that a forked child does not lead; `flock`, epoll, and a boot id in
+//! `/proc/sys/kernel/random/boot_id`, by which memory that outlives a process is trusted within one
+//! boot only. Where `/dev/vmclock0` is there, it tells of pauses of a virtual
+//! machine. The protocols themselves (`tenure-proto`) run anywhere.
+//!
+//! # Events
+//!
+//! A node says what happens by `tracing` events with stable names (`tenure.elected`,
+//! `tenure.lost`, …) and fields: `docs/reference/events.md` lists them all. [`Node::metrics`] and
+//! [`log::Log::metrics`] return counters and latencies as Prometheus text.
+//!
 //! # Where to look
 //!
 //! | | |
 //! |---|---|
-//! | start a process | [`Config`], [`Node::start`]; once for a cluster [`Node::found`]; later members [`Node::join`] |
+//! | start a process | [`Config`], [`Node::start`]; once for a cluster [`Node::found`] or [`Cluster::plan`]; later members [`Node::join`] |
 //! | lead | [`Node::lead`], [`Node::campaign`], [`Tenure`]; for tasks under it [`Authority`] |
 //! | stop leading | [`Tenure::resign`], [`Tenure::transfer`], [`Node::shutdown`] |
 //! | learn who leads | [`Node::observe`], [`Watch::leader`] with its address, [`Node::verify`] |
@@ -111,10 +125,12 @@ pub mod log;
 mod measures;
 mod members;
 mod memory;
+mod metrics;
 mod name;
 mod node;
 mod observe;
 mod operator_request;
+mod plan;
 pub mod repair;
 mod seal;
 mod socket;
@@ -161,6 +177,7 @@ pub use name::{ClusterId, GroupName, MAX_GROUP_NAME, MAX_NODE_NAME, NameError, N
 pub use node::{Certain, Node, Revoked, RevokedKey, term_floor};
 pub use observe::{Answer, Leadership, Proclaimed, Scene, Sight, Watch};
 pub use operator_request::{Asked, Fulfilled, MAX_REASON, OperatorRequest};
+pub use plan::{Cluster, Plan};
 pub use seal::Counters as SessionCounters;
 pub use seal::{
     CandidateKey, Claims, ClusterKey, KeyError, KeyId, KeyKind, KeyRefusal, Keyring, MAX_SCOPE, Names, Scope,
@@ -171,7 +188,7 @@ pub use steady::{Disturbance, Disturbances, Suspends};
 pub use store::{StoreError, StoreId};
 pub use tally::Tally;
 pub use tenure_proto::LocalTime;
-pub use tenure_proto::strong::edict::{NotLeader, PackedToken};
+pub use tenure_proto::strong::edict::{ByTerm, NotLeader, PackedToken, QuorumStamp};
 pub use tenure_proto::strong::epoch::Epoch;
 pub use tenure_proto::strong::{Edict, Term, Token};
 pub use timing::{Timing, Timings};

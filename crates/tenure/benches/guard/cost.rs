@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use tenure::{Clock, Config, Node, Suspends, Tenure};
+use tenure::{Clock, Node, Suspends, Tenure};
 use tenure_testkit::cluster::Cluster;
 use tenure_testkit::numbers::{Numbers, at_least, at_most};
 
@@ -51,7 +51,8 @@ pub(crate) async fn run() {
         let cluster = Cluster::found(3, Duration::from_secs(20));
         let mut nodes = Vec::new();
         for index in 0..3 {
-            let config = Config { time: Clock::boot().suspending(able), ..cluster.member(index) };
+            let mut config = cluster.member(index);
+            config.time = Clock::boot().suspending(able);
             nodes.push(Node::start(config).await.expect("it starts"));
         }
         let tenure = nodes[0].campaign("bench").await.expect("it is elected");

@@ -230,6 +230,7 @@ impl std::str::FromStr for Key {
 /// # Ok::<(), std::net::AddrParseError>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// The name of this process. Required.
     ///
@@ -460,6 +461,7 @@ pub enum ConfigError {
         /// The setting.
         key: &'static str,
         /// The flaw in it.
+        #[source]
         error: NameError,
     },
     /// A setting is missing that this role needs.

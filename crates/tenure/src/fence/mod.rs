@@ -18,6 +18,11 @@
 //! are all admitted, an old leader's never pass. [In order](Fence::in_order) also refuses a write
 //! that was overtaken by a later one of the same leader, and knows a retry.
 //!
+//! **A new leader writes before it reads.** A fence refuses an old leader from the newest token on
+//! that it has *seen*. Until a new leader has shown its token, the fence admits the old one: a new
+//! leader that reads first may read a state that the old one still changes. So its first act in a
+//! term is a write, however small, or an admission of its token alone; then it reads.
+//!
 //! One fence is one resource, and one resource has one election. Where two processes each keep a
 //! fence for the same resource, neither protects it.
 

@@ -33,6 +33,7 @@ const BESIDE_STATE: usize = 1 << 20;
 ///
 /// `log`, `cluster` and `members` are the same for all members and fixed when the log is founded.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// The name of the log. With [`Election::Strong`](super::Election::Strong) it is the name of
     /// the group.

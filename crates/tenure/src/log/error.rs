@@ -97,6 +97,7 @@ pub enum OpenError {
         /// Which.
         address: SocketAddr,
         /// Why not.
+        #[source]
         error: io::Error,
     },
     /// The state machine does not understand its own snapshot.

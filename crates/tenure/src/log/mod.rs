@@ -84,11 +84,12 @@ mod users;
 use std::net::TcpListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
+use std::time::Duration;
 
-use tenure_proto::Boot;
 use tenure_proto::log::Record;
+use tenure_proto::{Boot, LocalTime};
 use tokio::sync::{Semaphore, broadcast, oneshot, watch};
 
 pub use config::Config;
@@ -96,8 +97,11 @@ pub use election::{Election, Hint};
 pub use error::{OpenError, ProposeError, ReadError, Stopped};
 pub use state::Capture;
 
+use crate::clock::Clock;
+use crate::metrics::Text;
 use crate::name::NodeName;
 use crate::seal::Keyring;
+use crate::timing::Timing;
 use config::Checked;
 use disk::{Disk, Writer};
 use driver::{Driver, Item, Look, Parts};
@@ -201,6 +205,7 @@ pub struct Chosen {
 
 /// One piece of news of a [`Subscription`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum News {
     /// A write was carried out here. They come in order, once in each life of the process.
     Applied {
@@ -296,6 +301,14 @@ struct Inner<S: StateMachine> {
     reads: Arc<Semaphore>,
     longest_write: usize,
     keys: Arc<watch::Sender<Keyring>>,
+    latencies: Mutex<Latencies>,
+}
+
+/// How long calls of this process took.
+#[derive(Clone, Copy, Default)]
+struct Latencies {
+    writes: Timing,
+    reads: Timing,
 }
 
 impl<S: StateMachine> Log<S> {
@@ -362,6 +375,7 @@ impl<S: StateMachine> Log<S> {
             reads: Arc::new(Semaphore::new(READS)),
             longest_write: config.longest_write,
             keys: links.keys.clone(),
+            latencies: Mutex::default(),
         };
         let driver = Driver::new(Parts { config, state, writer, links, may_lead, news, captured }, boot)
             .map_err(|stopped| OpenError::State { reason: stopped.to_string() })?;
@@ -389,10 +403,13 @@ impl<S: StateMachine> Log<S> {
         if length > most {
             return Err(ProposeError::TooLong { length, most });
         }
+        let begun = Clock::boot().read();
         let place = self.0.writes.clone().acquire_owned().await.expect("it is never closed");
         let (reply, answer) = oneshot::channel();
         self.tell(Item::Propose(Proposal { bytes, reply, _place: place }));
-        answer.await.unwrap_or_else(|_| Err(self.why_stopped().into()))
+        let chosen = answer.await.unwrap_or_else(|_| Err(self.why_stopped().into()))?;
+        self.note(begun, |latencies| &mut latencies.writes);
+        Ok(chosen)
     }
 
     /// Reads the state with every write that was answered before the call: a linearizable read.
@@ -407,8 +424,48 @@ impl<S: StateMachine> Log<S> {
         &self,
         look: impl FnMut(&S) -> T + Send + 'static,
     ) -> Result<T, ReadError> {
+        let begun = Clock::boot().read();
         let _place = self.0.reads.acquire().await.expect("it is never closed");
-        self.look(look, Item::Read).await
+        let found = self.look(look, Item::Read).await?;
+        self.note(begun, |latencies| &mut latencies.reads);
+        Ok(found)
+    }
+
+    fn note(&self, begun: LocalTime, which: impl FnOnce(&mut Latencies) -> &mut Timing) {
+        let passed = Duration::from_nanos(Clock::boot().read().remaining(begun).as_nanos());
+        which(&mut self.0.latencies.lock().unwrap_or_else(PoisonError::into_inner)).note(passed);
+    }
+
+    /// Returns what this process counts of the log, and how long its writes and reads took, as
+    /// Prometheus text (version 0.0.4). Serve it beside that of
+    /// [`Node::metrics`](crate::Node::metrics); where a process has several logs, each on a path of
+    /// its own.
+    ///
+    /// # Errors
+    /// If the log has stopped in this process.
+    pub async fn metrics(&self) -> Result<String, Stopped> {
+        let status = self.status().await?;
+        let latencies = *self.0.latencies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = Text::default();
+        text.gauge("log_leads", "Whether this process leads the log: 1 or 0", u8::from(status.leads));
+        text.gauge("log_applied", "The last place that is carried out here", status.applied);
+        text.gauge("log_forgotten", "The last place that is forgotten here", status.forgotten);
+        text.gauge("log_reached", "To how many other members there is a stream", status.reached.len());
+        text.gauge(
+            "log_disk_full",
+            "Whether the disk of the log is full: 1 or 0",
+            u8::from(status.disk_full),
+        );
+        text.counter("log_panics_total", "Writes on which the state machine panicked", status.panics);
+        text.counter("log_records_total", "Records written to the disk", status.records);
+        text.counter("log_syncs_total", "Syncs of the disk for them", status.syncs);
+        text.histogram(
+            "log_write_duration_seconds",
+            "How long a write of this process took",
+            &latencies.writes,
+        );
+        text.histogram("log_read_duration_seconds", "How long a read of this process took", &latencies.reads);
+        Ok(text.0)
     }
 
     /// Reads the state as it is in this process, which may be stale.

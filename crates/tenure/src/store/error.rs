@@ -13,9 +13,10 @@ use crate::name::{ClusterId, NodeName};
 pub enum StoreError {
     /// There is no store. The program does not guess whether this is a first start or a lost disk.
     #[error(
-        "there is no store in {}: if this cluster is being founded, make it with `tenure init` (or start the node \
-         with --found); if this is a new member, start it with --join. A member that lost its disk must not come \
-         back under its name: give the new one another name and run `tenure members replace OLD NEW`",
+        "there is no store in {}: if this cluster is being founded, make it with `Node::found`, `tenure init` or \
+         `tenure node --found`; if this is a new member, with `Node::join` or `tenure node --join`. A member that lost \
+         its disk must not come back under its name: give the new one another name and run \
+         `tenure members replace OLD NEW`",
         dir.display()
     )]
     Missing {
@@ -24,7 +25,7 @@ pub enum StoreError {
     },
     /// There is a store already; making another would forget its promises.
     #[error(
-        "there is a store in {} already: start the node without --found and --join, or choose another folder",
+        "there is a store in {} already: start the node with it, without founding or joining once more, or choose another folder",
         dir.display()
     )]
     AlreadyThere {
@@ -54,7 +55,7 @@ pub enum StoreError {
     /// It belongs to another cluster.
     #[error(
         "the store in {} belongs to cluster {found}, not to {wanted}: point this node to the folder of its own \
-         cluster, or to an empty one and start it with --join",
+         cluster, or to an empty one and make a store there with `Node::join` (`tenure node --join`)",
         dir.display()
     )]
     OtherCluster {
@@ -96,7 +97,8 @@ pub enum StoreError {
     /// It is damaged so far that a promise may be lost.
     #[error(
         "{} is damaged ({what}): promises may be lost, so this node must not come back under its name. Keep the \
-         file, make a new member with --join and another name, and run `tenure members replace OLD NEW`",
+         file, make a new member of another name with `Node::join` (`tenure node --join`), and run \
+         `tenure members replace OLD NEW`",
         file.display()
     )]
     Damaged {

@@ -124,6 +124,9 @@ async fn what_one_member_writes_all_members_read_in_the_same_order() {
         let Some(News::Applied { bytes, .. }) = within("news", heard.next()).await else { panic!("a write") };
         assert_eq!(*bytes, *format!("line {number}").as_bytes());
     }
+    let text = logs[0].metrics().await.unwrap();
+    assert!(text.contains("tenure_log_write_duration_seconds_count 1\n"), "{text}");
+    assert!(text.contains("tenure_log_read_duration_seconds_count 1\n"), "{text}");
     for log in logs {
         within("the end", log.shutdown()).await;
     }
