@@ -140,6 +140,8 @@ mod store;
 mod sys;
 mod tally;
 mod term_record;
+#[cfg(any(test, feature = "test-util"))]
+pub mod testing;
 mod timing;
 mod trace;
 mod vmclock;

@@ -200,7 +200,7 @@ impl Request {
 
 /// The way to the driver, from any thread and any executor. Never waits.
 #[derive(Clone, Debug)]
-pub(crate) struct Mailbox(mpsc::UnboundedSender<Request>);
+pub(crate) struct Mailbox(pub(crate) mpsc::UnboundedSender<Request>);
 
 impl Mailbox {
     /// If the driver has ended nobody will answer: a caller that waits for an answer finds out.
