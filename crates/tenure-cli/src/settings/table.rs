@@ -498,8 +498,8 @@ pub(crate) const KEYS: &[Key] = &[
         fallback: Fallback::Value("\"info\""),
         variable: Some("LOG"),
         reread: true,
-        what: "The level of the log: `error`, `warn`, `info`, `debug`, `trace`, or a filter of the \
-               crate `tracing`. [events.md](events.md) lists every event.",
+        what: "The level of the log: `error`, `warn`, `info`, `debug`, `trace`, or one for each \
+               crate, as in `info,tenure=debug`. [events.md](events.md) lists every event.",
         choose: "`debug` to find a fault; `info` otherwise.",
         ..KEY
     },
