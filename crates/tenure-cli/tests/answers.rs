@@ -1,4 +1,4 @@
-//! What daemons say of leaders is true: compared with the leader's own guard, in this process.
+//! Daemons say nothing wrong of leaders: compared with the leader's own guard, in this process.
 //!
 //! Every check is one-sided, so that a slow machine accuses nobody: a daemon that answers "X leads"
 //! must have been asked before X stopped.
@@ -148,4 +148,28 @@ fn a_load_balancer_finds_the_host_of_the_leader() {
     let (code, told) = ask(&daemons, 0, "/leader/jobs?here");
     assert_eq!((code, &told["here"]), (200, &Value::from(true)), "{told}");
     assert!(tenure.is_leader());
+}
+
+#[test]
+fn leaderships_of_processes_that_are_no_members_are_in_the_daemons_logs() {
+    let daemons = HttpCluster::start(TENURE, 3, "");
+    let app = Application::start(&daemons);
+    let log = |index: usize| std::fs::read_to_string(daemons.path(&format!("n{}.log", index + 1))).unwrap();
+    let wait_for = |parts: &[&str]| {
+        let is_it = |line: &str| parts.iter().all(|part| line.contains(part));
+        for index in 0..3 {
+            daemons.wait(&format!("{parts:?}"), || log(index).lines().any(is_it).then_some(()));
+        }
+    };
+    let tenure = app.lead("jobs");
+    let term = format!("term={}", tenure.term());
+    wait_for(&["event=leader ", "group=jobs", "leader=app", &term]);
+    drop(tenure);
+    wait_for(&["event=leader_gone", "group=jobs", "leader=app", &term, "how=resigned"]);
+    // An order has its giver in the log of the daemon that was asked, and its effect in all.
+    let next = app.lead("jobs");
+    let term = format!("term={}", next.term());
+    wait_for(&["event=leader ", &term]);
+    drop(next);
+    wait_for(&["event=leader_gone", &term]);
 }

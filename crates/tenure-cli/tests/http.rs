@@ -109,7 +109,7 @@ fn leader_prints_a_name_and_its_exit_code_says_whether_somebody_leads() {
     let one = json(&daemons.ask(&["leader", "jobs", "-o", "json"]));
     assert_eq!(
         shape(&one),
-        "campaigned_here:bool edict:null granted_for_ms:number group:string leader:string lease_remaining_ms:null led_here:bool nearest:null state:string term:number"
+        "campaigned_here:bool edict:null granted_for_ms:number group:string leader:string leads_for_ms:number lease_remaining_ms:null led_here:bool nearest:null state:string term:number"
     );
     assert_eq!((&one["state"], &one["leader"]), (&"leader".into(), &"app-1".into()));
 
@@ -132,7 +132,7 @@ fn status_shows_the_cluster_and_says_whether_the_daemon_is_ready() {
     let status = json(&output);
     assert_eq!(
         shape(&status),
-        "addresses:list charter:object cluster:string counts:object epoch:number groups:list groups_total:number is_member:bool lease_ms:number led:number members:list name:string not_ready:list ready:bool role:string silent_for_ms:null terms:object uptime_ms:number version:string"
+        "addresses:list charter:object cluster:string counts:object epoch:number groups:list groups_idle:number groups_total:number is_member:bool lease_ms:number led:number members:list name:string not_ready:list ready:bool role:string silent_for_ms:null terms:object uptime_ms:number version:string"
     );
     assert_eq!(shape(&status["charter"]).split(' ').next(), Some("changing:bool"));
     assert_eq!(status["members"].as_array().unwrap().len(), 3);

@@ -88,7 +88,7 @@ fn off_a_terminal_one_look_is_printed_and_on_one_it_lives() {
         keys(&report["nodes"][0]),
         "endpoint epoch led name peers peers_answering round_trip_us state version why"
     );
-    assert_eq!(keys(&report["groups"][0]), "group leader lease_left_ms term weak");
+    assert_eq!(keys(&report["groups"][0]), "group leader lease_left_ms term unknown weak");
 
     let screen = Screen::start(&up, "top");
     screen.shows(

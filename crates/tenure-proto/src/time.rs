@@ -328,13 +328,26 @@ impl Clockwork {
     /// asked at `start`, a quorum granted it, and it gives nothing back. A hint for observers: the
     /// time that the request was on its way is not known with bounded drift, and not taken off.
     ///
-    /// The holder counts `(1-ρ)·δ`, which its clock shows no sooner than after `(1-ρ)/(1+ρ)·δ`, of
-    /// which this clock shows at least `(1-ρ)²/(1+ρ)·δ`; with bounded skew `Start + δ - Δ`.
+    /// The holder counts `(1-ρ)·δ`. Its clock shows that no sooner than after `(1-ρ)/(1+ρ)·δ`, and
+    /// this clock shows at least `(1-ρ)²/(1+ρ)·δ` of it; with bounded skew `Start + δ - Δ`.
     pub fn led_at_least(self, start: LocalTime, granted: LocalTime, lease: Span) -> LocalTime {
         match self.bound {
             Bound::Drift(drift) => granted.after(drift.shortest(drift.least_real(drift.shortest(lease)))),
             Bound::Skew(skew) => LocalTime(start.after(lease.nominal()).0.saturating_sub(skew.0)),
         }
+    }
+
+    /// The same for a grant whose end alone is known: it is of no more than the longest lease, and
+    /// a shorter one leaves more than this says.
+    pub fn led_by_grant(self, until: LocalTime, longest_lease: Span) -> LocalTime {
+        let cut = match self.bound {
+            Bound::Drift(drift) => {
+                let led = drift.shortest(drift.least_real(drift.shortest(longest_lease)));
+                drift.longest(longest_lease).plus(self.tick).minus(led)
+            }
+            Bound::Skew(skew) => skew.times(2),
+        };
+        LocalTime(until.0.saturating_sub(cut.0))
     }
 
     /// The reading until which a process that started at `start` without its memory keeps silent: a
@@ -498,6 +511,13 @@ mod tests {
         let skew =
             Clockwork { bound: Bound::Skew(LocalSpan::from_nanos(30)), tick: LocalSpan::from_nanos(1) };
         assert_eq!(led(skew), 2100 - 30);
+        for clocks in [clockwork(100_000, 1), clockwork(0, 1), skew] {
+            for lease in [1100, 500, 1].map(Span::from_nanos) {
+                let until = clocks.grant_end(start, start, lease);
+                let known = clocks.led_at_least(start, start, lease);
+                assert!(clocks.led_by_grant(until, Span::from_nanos(1100)) <= known, "{lease}");
+            }
+        }
     }
 
     #[test]

@@ -110,7 +110,7 @@ fn unchunked(mut body: &str) -> String {
     whole
 }
 
-/// What `promtool` says of something, by its exit code and its words. `input` is given to it.
+/// Runs `promtool` with an input. Returns its exit code and its words.
 pub fn promtool(folder: &Path, words: &[&str], input: &str) -> (Option<i32>, String) {
     use std::io::Write;
     let mut child = Command::new("promtool")

@@ -26,17 +26,33 @@ use crate::status::GroupStatus;
 const SLICE: usize = 128;
 
 /// All that is known about one group. Ends are readings of the node's clock: readers compare them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Facts {
     /// The term led here, and E.
     pub(crate) led: Option<(Term, LocalTime)>,
     pub(crate) grant: Option<GrantFacts>,
     pub(crate) is_campaigning: bool,
+    /// When somebody was last known to lead it or to ask for it, before what stands here.
+    pub(crate) used: LocalTime,
     /// In a box, for most groups have none of it.
     pub(crate) heard: Option<Box<Heard>>,
 }
 
+impl Default for Facts {
+    fn default() -> Self {
+        Self { led: None, grant: None, is_campaigning: false, used: LocalTime::ZERO, heard: None }
+    }
+}
+
 impl Facts {
+    /// When somebody was last known to lead the group or to ask for it.
+    fn last_used(&self, now: LocalTime) -> LocalTime {
+        let led = self.led.map(|(_, until)| until.min(now));
+        let granted = self.grant.as_ref().map(|grant| grant.until.min(now));
+        let here = self.is_campaigning.then_some(now);
+        [led, granted, here].into_iter().flatten().fold(self.used, LocalTime::max)
+    }
+
     fn is_here(&self) -> bool {
         self.led.is_some() || self.is_campaigning
     }
@@ -45,7 +61,7 @@ impl Facts {
 /// Statements of the leader of a group, or of members, about it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
-    /// What reports come to, where the group is observed, and until when that may be said.
+    /// The result of reports, where the group is observed, and until when that may be said.
     pub(crate) told: Option<(Leadership, LocalTime)>,
     pub(crate) proclaimed: Option<Proclaimed>,
 }
@@ -131,9 +147,12 @@ impl Pen<'_> {
     }
 
     /// Writes the row of a group anew.
-    pub(crate) fn rewrite(&mut self, group: &GroupName, row: &Row, facts: Facts) {
+    pub(crate) fn rewrite(&mut self, group: &GroupName, row: &Row, mut facts: Facts, now: LocalTime) {
         let is_here = facts.is_here();
-        let was_here = std::mem::replace(&mut *row.facts(), facts).is_here();
+        let mut known = row.facts();
+        facts.used = facts.used.max(known.last_used(now));
+        let was_here = std::mem::replace(&mut *known, facts).is_here();
+        drop(known);
         if is_here && !was_here {
             self.0.here.insert(group.clone());
         } else if was_here && !is_here {
@@ -207,13 +226,19 @@ impl Board {
     /// The status that follows from the facts now.
     fn status(&self, group: GroupName, facts: Facts) -> GroupStatus {
         let now = self.clock.read();
+        let idle = Duration::from_nanos(now.remaining(facts.last_used(now)).as_nanos());
         let left = |until: LocalTime| Duration::from_nanos(until.remaining(now).as_nanos());
         let led = facts.led.filter(|(_, until)| now < *until);
         let grant = facts.grant.filter(|grant| now < grant.until);
         let own = led.map(|(term, _)| (Some(self.me.clone()), term, true));
         let granted = grant.as_ref().map(|grant| (grant.holder.clone(), grant.term, grant.leads));
         let heard = facts.heard.map(|heard| *heard).unwrap_or_default();
-        let told = heard.told.filter(|(_, until)| now < *until).map(|(told, _)| told);
+        let told = heard.told.filter(|(_, until)| now < *until);
+        let leads_for = match (&led, &told) {
+            (Some((_, until)), _) | (None, Some((Leadership::Leader { .. }, until))) => Some(left(*until)),
+            _ => None,
+        };
+        let told = told.map(|(told, _)| told);
         let leadership = match led {
             Some((term, _)) => Leadership::Leader { name: Some(self.me.clone()), term },
             None => told.unwrap_or_default(),
@@ -226,6 +251,8 @@ impl Board {
         GroupStatus {
             group,
             leadership,
+            leads_for,
+            idle,
             holder_known_to_lead: holder.as_ref().is_some_and(|(.., leads)| *leads),
             term: holder.as_ref().map(|(_, term, _)| *term),
             holder: holder.and_then(|(holder, ..)| holder),

@@ -1,4 +1,4 @@
-//! What leaders count, for the metrics of a daemon.
+//! Counts of leaders, for the metrics of a daemon.
 //!
 //! A leader that is no member, such as a runner, has no metrics of its own that anybody reads. It
 //! tells one member what it has counted since it last told; that member adds it to its own counts.
@@ -50,7 +50,7 @@ impl Measures {
         self.with(other, u64::saturating_add, Timing::plus)
     }
 
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         self.with(earlier, u64::saturating_sub, Timing::since)
     }

@@ -24,6 +24,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tenure_proto::quorum::{NodeSet, Quorums};
 use tenure_proto::strong::{Term, Token};
@@ -94,6 +95,8 @@ pub struct Answer {
     /// The leadership at some time between the question and the answer; unknown if no quorum has
     /// answered.
     pub leadership: Leadership,
+    /// For how much longer the leader leads at least, if it renews no more; `None` if none leads.
+    pub leads_for: Option<Duration>,
     /// Where the leader's datagrams come from, if this node has a session with it.
     pub address: Option<SocketAddr>,
 }
@@ -179,7 +182,7 @@ struct Said {
     until: LocalTime,
 }
 
-/// What reports come to, by number, and until when that may be said without another report.
+/// The result of reports, by number, and until when that may be said without another report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Judged {
     pub(crate) state: JudgedState,
@@ -212,7 +215,7 @@ impl JudgedState {
 pub(crate) struct View {
     /// The newest leader that was heard of.
     leader: Option<(Term, NodeId)>,
-    /// When it was last heard of.
+    /// When it was first heard of, or last spoke itself.
     heard: LocalTime,
     /// A blocking set has said, since then, that it supports nobody.
     over: bool,
@@ -257,6 +260,9 @@ impl View {
     /// A leader speaks. Older words than the newest are dropped.
     pub(crate) fn on_proclaim(&mut self, proclaim: &Proclaim, now: LocalTime) {
         self.on_leader(proclaim.token.term(), proclaim.leader, now);
+        if self.leader == Some((proclaim.token.term(), proclaim.leader)) {
+            self.heard = now;
+        }
         let newer = self.edict.as_ref().is_none_or(|newest| newest.token < proclaim.token);
         if let Some(body) = proclaim.body.as_ref().filter(|_| newer) {
             self.edict = Some(Proclaimed { token: proclaim.token, body: body.clone() });
@@ -266,14 +272,22 @@ impl View {
     /// Drops older reports of free members: they may have been free before this leader was elected,
     /// so they no longer count against it.
     fn on_leader(&mut self, term: Term, leader: NodeId, now: LocalTime) {
-        if self.leader.is_none_or(|(newest, _)| newest <= term) {
-            self.heard = now;
-        }
         if self.leader.is_none_or(|(newest, _)| newest < term) {
+            self.heard = now;
             self.leader = Some((term, leader));
             self.over = false;
             self.reports.retain(|_, said| !matches!(said.state, GroupState::Free { .. }));
         }
+    }
+
+    /// Forgets the word of a member. Says whether there was one.
+    pub(crate) fn forget(&mut self, member: NodeId) -> bool {
+        self.reports.remove(&member).is_some()
+    }
+
+    /// Whether a member tells the time of its reports. Older versions do not.
+    pub(crate) fn is_timed(&self, member: NodeId) -> bool {
+        self.reports.get(&member).is_some_and(|said| said.at != LocalTime::ZERO)
     }
 
     /// The newest edict.
@@ -293,7 +307,7 @@ impl View {
         self.over |= quorums.is_blocking(self.those(quorums, is_free));
     }
 
-    /// What is true now, as far as reports tell that answer a question asked at `since` or later.
+    /// Judges the present by the reports that answer a question asked at `since` or later.
     ///
     /// A leader is one that a quorum supports within the time for which it leads at least, or that
     /// says so itself. Nobody leads where a blocking set is free. All else is not known.
@@ -306,7 +320,7 @@ impl View {
         let of = |state| Judged { state, until: fresh };
         let heard = self.those(quorums, counts);
         let free = self.those(quorums, |said| counts(said) && is_free(said));
-        // Nobody has led since a blocking set was free: whoever only asks does not lead.
+        // Nobody has led since a blocking set was free: a process that only asks does not lead.
         let nobody_since = self.over && quorums.is_quorum(heard) && !self.is_elected(quorums, counts);
         if quorums.is_blocking(free) || nobody_since {
             return of(JudgedState::Nobody { after: self.last_term() });

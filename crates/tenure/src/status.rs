@@ -270,6 +270,11 @@ pub struct GroupStatus {
     /// A leader is named only while a quorum supports it, or it says itself that it leads, within
     /// its lease: the ends are compared with the clock when the status is read.
     pub leadership: Leadership,
+    /// For how much longer that leader leads at least, if it renews no more; `None` if none is
+    /// named.
+    pub leads_for: Option<Duration>,
+    /// How long ago somebody was last known to lead the group or to ask for it.
+    pub idle: Duration,
     /// Whom this node supports, or who leads as far as it was told; `None` also where the name of
     /// that process is not known.
     pub holder: Option<NodeName>,

@@ -50,6 +50,10 @@ pub(crate) struct Status {
     pub(crate) groups: Vec<Group>,
     /// How many it knows.
     pub(crate) groups_total: u64,
+    /// How many of them are not listed, for nobody has led them or asked about them for an hour;
+    /// `?all` lists them.
+    #[serde(default)]
+    pub(crate) groups_idle: u64,
     /// How many are led by this process.
     pub(crate) led: u64,
     /// How high terms are, as far as this node knows.
@@ -167,7 +171,12 @@ pub(crate) struct Group {
     /// The term of the leader, or the last term that was heard of if nobody leads; null if none
     /// was.
     pub(crate) term: Option<u64>,
-    /// For how much longer this member supports the leader; null if it does not.
+    /// For how much longer the leader leads at least, if it renews no more, as a quorum reports;
+    /// null if none is named.
+    #[serde(default)]
+    pub(crate) leads_for_ms: Option<u64>,
+    /// For how much longer this member supports the leader; null if it does not. Longer than the
+    /// lease, by what clocks may be off.
     pub(crate) granted_for_ms: Option<u64>,
     /// Whether the node that answers leads it.
     pub(crate) led_here: bool,

@@ -17,12 +17,16 @@ use crate::output::{Answer, Table, Verdict, many, pairs};
 Examples:
   tenure status
   tenure status -o json
+  tenure status --all
   tenure status --endpoint http://127.0.0.1:7403      as the second node of `tenure up` sees it
 
 Exit codes: 0 the daemon is ready, 1 it is not (it says why), 2 error, 69 no daemon answers, 77
 the token is refused, 78 no daemon is known"
 )]
 pub(crate) struct Status {
+    /// Also the groups that nobody has led or asked about for an hour
+    #[arg(long)]
+    all: bool,
     /// Whom to ask
     #[command(flatten)]
     asking: Asking,
@@ -32,7 +36,8 @@ impl Status {
     /// Does it.
     pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
         let client = self.asking.client(common)?;
-        let status: api::Status = client::block_on(client.get("/v1/status"))??;
+        let status: api::Status =
+            client::block_on(client.get(if self.all { "/v1/status?all" } else { "/v1/status" }))??;
         let mut answer = Answer::new(common.output, || json!(status), || table(&status));
         answer.verdict = Verdict::broken_if(!status.ready);
         Ok(answer)
@@ -42,13 +47,19 @@ impl Status {
 fn table(status: &api::Status) -> String {
     let mut text = head(status);
     text += &format!("\n{}", members(&status.members).render());
-    if status.groups.is_empty() {
+    let idle = status.groups_idle;
+    if status.groups.is_empty() && idle == 0 {
         return text + "\n  no groups yet: `tenure run -g GROUP -- COMMAND` makes one\n";
     }
     text += &format!("\n{}", groups(&status.groups).render());
-    let shown = status.groups.len() as u64;
+    let shown = status.groups.len() as u64 + idle;
     if shown < status.groups_total {
         text += &format!("  … of {}\n", many(status.groups_total, "group", "groups"));
+    }
+    if idle > 0 {
+        let groups = many(idle, "group", "groups");
+        text +=
+            &format!("  {groups} more that nobody has led or asked about for an hour: --all shows them\n");
     }
     text
 }
@@ -67,11 +78,11 @@ fn head(status: &api::Status) -> String {
     ];
     if let Some(charter) = &status.charter {
         let clocks = match (charter.drift_ppm, charter.skew_us) {
-            (Some(ppm), _) => format!("clocks off by less than {} %", percent(ppm)),
+            (Some(ppm), _) => format!("clocks off by less than {ppm} ppm ({} %)", percent(ppm)),
             (None, skew) => format!("clocks within {} µs", skew.unwrap_or_default()),
         };
         let changing = if charter.changing { "; a change is under way" } else { "" };
-        let lease = format!("leases of {} ms, at most {} ms", status.lease_ms, charter.longest_lease_ms);
+        let lease = format!("leases of at most {} ms", charter.longest_lease_ms);
         lines.push(("agreed", format!("{}, {clocks}, {lease}{changing}", charter.quorums)));
     }
     lines.extend(terms(&status.terms).map(|text| ("terms", text)));
@@ -101,7 +112,7 @@ pub(super) fn barred(terms: &api::Terms) -> Option<String> {
 }
 
 /// Parts per million as a percentage, without noughts at the end.
-fn percent(ppm: u64) -> String {
+pub(super) fn percent(ppm: u64) -> String {
     let text = format!("{}.{:04}", ppm / 10_000, ppm % 10_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -130,7 +141,7 @@ fn members(members: &[api::Member]) -> Table {
 }
 
 fn groups(groups: &[api::Group]) -> Table {
-    let mut table = Table::new(["group", "leader", "term", "granted for"]);
+    let mut table = Table::new(["group", "leader", "term", "leads for"]);
     for group in groups {
         let leader = match group.state {
             State::Leader => group.leader.as_deref().unwrap_or("?"),
@@ -138,7 +149,7 @@ fn groups(groups: &[api::Group]) -> Table {
             State::Weak => "nobody: too few members hear each other",
             State::Unknown => "not known",
         };
-        let left = group.granted_for_ms.filter(|_| group.state == State::Leader).map(|ms| format!("{ms} ms"));
+        let left = group.leads_for_ms.map(|ms| format!("{ms} ms"));
         table.row([
             group.group.clone(),
             leader.to_owned(),

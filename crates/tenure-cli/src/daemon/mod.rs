@@ -20,6 +20,7 @@ mod replace;
 pub(crate) mod signals;
 mod watch;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -88,7 +89,23 @@ pub(crate) fn check(settings: &Settings) -> Result<Config, Failure> {
     log::filter(settings)?;
     Replacer::new(settings)?;
     http::check(settings)?;
+    check_ports(settings, &config)?;
     Ok(config)
+}
+
+/// Refuses one port for two things: a node listens on its port by UDP and by TCP.
+fn check_ports(settings: &Settings, config: &Config) -> Result<(), Failure> {
+    let Some(http) = settings.daemon.http.filter(|http| http.port() != 0) else { return Ok(()) };
+    let meets = |listen: &&SocketAddr| {
+        let any = listen.ip().is_unspecified() || http.ip().is_unspecified();
+        listen.port() == http.port() && (any || listen.ip() == http.ip())
+    };
+    match config.listen.iter().find(meets) {
+        Some(listen) => Err(Failure::config(format!(
+            "daemon.http ({http}) and listen ({listen}) want the same port, and a node listens on its port by UDP and by TCP: choose another for one of them"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses the file of a client: a daemon that neither grants nor serves is of no use.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What a node says that is no member any more, or not yet.
+/// The message of a node that is no member any more, or not yet.
 pub(crate) const NO_MEMBER: &str = "X_TENURE_MEMBER=0";
 
 /// The service manager, if there is one.

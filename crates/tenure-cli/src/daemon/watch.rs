@@ -108,7 +108,8 @@ impl Watcher {
             };
             if total > before && due {
                 self.refused.insert(reason, (total, now));
-                tracing::warn!(name: "tenure.refused", node = %status.name, reason, packets = total - before, total, "{advice}");
+                let from = status.sessions.refused_from(reason).map(|address| address.to_string());
+                tracing::warn!(name: "tenure.refused", node = %status.name, reason, from, packets = total - before, total, "{advice}");
             }
         }
     }

@@ -84,6 +84,7 @@ impl Driver {
             Item::Proclaim(word) if self.may_proclaim(peer, &word) => {
                 self.touch(word.group);
                 let (grants, now) = (self.config.role.grants(), self.now());
+                self.chronicle_leader(word.group, word.leader, word.token.term());
                 let post = self.observers.on_proclaim(&word, grants, now);
                 self.post(post);
             }
@@ -202,6 +203,7 @@ impl Driver {
         if let Message::Talk { group, talk: Talk::Ready(_) } = &message {
             self.on_stands_by(*group, from);
         }
+        self.note_successor(&message);
         self.tell_keys(from, &message);
         self.step(Input::Message { from, received, message });
     }

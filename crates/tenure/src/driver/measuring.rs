@@ -12,7 +12,7 @@ use crate::wire::Item;
 /// How often a leader tells at most.
 const TELL: Duration = Duration::from_secs(1);
 
-/// What was told, and what others have told.
+/// The counts that were told, and those that others have told.
 #[derive(Debug)]
 pub(super) struct Measuring {
     told: Measures,

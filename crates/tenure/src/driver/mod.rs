@@ -25,6 +25,7 @@
 //! | `revoking`, `refused` | keys that are revoked or expire: by this node, and its own |
 //! | `kin` | whether a peer is of this very cluster |
 //! | `change` | changes of members under way |
+//! | `chronicle` | which process leads elsewhere, for the log |
 //! | `hosted`, `eventual`, `local` | machines beside the strong one: eventual and local groups |
 //! | `status` | how this node is, for those who ask |
 //! | `terms` | how high terms are, and what an operator should know of it in time |
@@ -35,6 +36,7 @@
 mod addresses;
 mod campaigns;
 mod change;
+mod chronicle;
 mod eventual;
 mod hosted;
 mod inbound;
@@ -90,6 +92,7 @@ use crate::wire::Said;
 use campaigns::Campaigns;
 pub(crate) use campaigns::Entry;
 pub(crate) use change::ChangeOrder;
+use chronicle::Chronicle;
 use eventual::EventualGroups;
 pub(crate) use eventual::EventualOrder;
 pub(crate) use hosted::{Hosted, Outcome};
@@ -269,6 +272,7 @@ pub(crate) struct Driver {
     trace: Option<Trace>,
     tally: Tally,
     measuring: Measuring,
+    chronicle: Chronicle,
     terms: Terms,
     stopwatch: Stopwatch,
     watchdog: Watchdog,
@@ -373,6 +377,7 @@ impl Driver {
             self.local.next_wake(),
             self.operator_requests.next_wake(),
             self.revoking.next_wake(),
+            self.chronicle.next_wake(),
             self.net.next_wake(now),
             self.machine.as_ref().map(|_| self.kin.tell_at),
             self.machine.as_ref().filter(|_| self.config.role.grants()).map(|_| self.kin.look_at),
@@ -407,6 +412,9 @@ impl Driver {
             Opened::Items(peer, bytes) => self.on_items(&peer, bytes, received),
             Opened::Session(peer) => {
                 self.refused.is_taken_by(peer.id);
+                if peer.rights.is_cluster() {
+                    self.observers.on_session(peer.id, peer.boot, received);
+                }
                 self.introduce_self(&peer);
             }
             Opened::KeyRefused(by, why) => self.on_key_refused(by, why),

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::{Grant, Standing};
@@ -27,7 +28,7 @@ const ASK: u64 = 1_000_000_000;
 /// How often it asks again while somebody here waits for an answer.
 const ASK_SOON: u64 = ASK / 20;
 
-/// How soon it asks at the earliest after it has asked, however many questions come: they share one.
+/// How soon it asks at the earliest after it has asked: many questions share one.
 const ASK_APART: u64 = ASK / 200;
 
 /// How long a question waits for a quorum that can tell, in nanoseconds.
@@ -70,6 +71,21 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// Until when the holder of this member's grant leads at least. A member that has restarted
+    /// since remembers the end of its grant alone.
+    fn led_until(self, group: GroupId, now: LocalTime) -> LocalTime {
+        let Self { machine, registry } = self;
+        let granted = Some(registry.led_until(group)).filter(|until| *until != LocalTime::ZERO);
+        let remembered = || {
+            let (until, body) = (machine.grant(group)?.until, &machine.charter().body);
+            let led = body.clocks.led_by_grant(until, body.longest_lease);
+            let margin = body.longest_lease.nominal().fraction(1, 8);
+            Some(LocalTime::from_nanos(led.as_nanos().saturating_sub(margin.as_nanos())))
+        };
+        let own = machine.leadership(group, now);
+        own.or(granted).or_else(remembered).unwrap_or(LocalTime::ZERO)
+    }
+
     /// The report of a group that answers a question asked at `echo`, or none.
     fn report(
         self,
@@ -78,11 +94,10 @@ impl Source<'_> {
         echo: LocalTime,
         now: LocalTime,
     ) -> Report {
-        let Self { machine, registry } = self;
+        let machine = self.machine;
         let state = state_of(machine, (group, cut_off), word, now);
-        let led_until = machine.leadership(group, now).unwrap_or_else(|| registry.led_until(group));
         let left = match state {
-            GroupState::Bound { .. } => led_until.remaining(now),
+            GroupState::Bound { .. } => self.led_until(group, now).remaining(now),
             GroupState::Free { .. } | GroupState::Weak { .. } => LocalSpan::ZERO,
         };
         Report { group, epoch: machine.epoch(), state, when: Some(When { echo, at: now, left }) }
@@ -100,6 +115,8 @@ pub(crate) struct Observers {
     watches: Watches,
     limited_said: Option<LocalTime>,
     words: BTreeMap<GroupId, Proclaim>,
+    /// The lives of members, as of their newest sessions.
+    lives: BTreeMap<NodeId, u128>,
     /// Whether this node's sessions reach no quorum.
     cut_off: bool,
 }
@@ -195,8 +212,12 @@ impl Observers {
         now: LocalTime,
     ) -> Result<Post, Full> {
         self.watches.ask(from, group, now, later(now, TELL))?;
+        let is_timed = asked != LocalTime::ZERO;
+        if is_timed {
+            self.watches.is_timed(from.0, group);
+        }
         let report = source.report((group, self.cut_off), self.words.get(&group), asked, now);
-        let report = Item::Report(report);
+        let report = Item::Report(timed(report, is_timed));
         let word = self.words.get(&group).map(|word| (from.0, Item::Proclaim(word.clone())));
         Ok(std::iter::once((from.0, report)).chain(word).collect())
     }
@@ -222,6 +243,21 @@ impl Observers {
         observers.map(|observer| (observer, Item::Proclaim(word.clone()))).collect()
     }
 
+    /// There is a session with a process. In another life of it, perhaps of another version, its
+    /// reports may be of another kind.
+    pub(crate) fn on_session(&mut self, peer: NodeId, life: u128, now: LocalTime) {
+        if self.lives.insert(peer, life).is_none_or(|before| before == life) {
+            return;
+        }
+        for (group, shown) in &mut self.shown {
+            if shown.view.forget(peer) {
+                self.asks.remove(&(shown.ask_at, *group));
+                shown.ask_at = now;
+                self.asks.insert((now, *group));
+            }
+        }
+    }
+
     /// A member reports.
     pub(crate) fn on_report(&mut self, from: NodeId, report: &Report, now: LocalTime) {
         if let Some(shown) = self.shown.get_mut(&report.group) {
@@ -240,7 +276,8 @@ impl Observers {
         if !self.watches.is_news(group, report.state) && !renewed {
             return Vec::new();
         }
-        self.watches.of(group).map(|observer| (observer, Item::Report(report))).collect()
+        let watchers = self.watches.timed(group);
+        watchers.map(|(observer, is_timed)| (observer, Item::Report(timed(report, is_timed)))).collect()
     }
 
     /// Asks members again, and looks whether grants have run out: only for groups for which it is
@@ -272,8 +309,14 @@ impl Observers {
             shown.ask_at = later(now, if shown.questions.is_empty() { ASK } else { ASK_SOON });
             self.asks.insert((shown.ask_at, group));
             self.news.insert(group); // Reports grow old: what they come to may have changed.
-            let ask = |member: &NodeId| (*member, Item::Watch { group: shown.name.clone(), asked: now });
-            post.extend(machine.charter().members().iter().map(ask));
+            let ask = |asked| Item::Watch { group: shown.name.clone(), asked };
+            for member in machine.charter().members() {
+                post.push((*member, ask(now)));
+                // One of an older version knows only questions without a time.
+                if !shown.view.is_timed(*member) {
+                    post.push((*member, ask(LocalTime::ZERO)));
+                }
+            }
         }
         post
     }
@@ -319,7 +362,7 @@ impl Observers {
         kept.into_iter().chain(shown).max_by_key(|edict| edict.token)
     }
 
-    /// What the newest reports of a group come to, if it is observed here.
+    /// The result of the newest reports of a group, if it is observed here.
     pub(crate) fn judged(&self, group: GroupId, quorums: &Quorums, now: LocalTime) -> Option<Judged> {
         self.shown.get(&group).map(|shown| shown.view.judge(quorums, LocalTime::ZERO, now))
     }
@@ -340,23 +383,30 @@ impl Shown {
         address: impl Fn(NodeId) -> Option<SocketAddr>,
     ) {
         for question in std::mem::take(&mut self.questions) {
-            let judged = question.since.map(|since| self.view.judge(quorums, since, now).state);
-            let state = judged.unwrap_or(JudgedState::Unknown);
+            let judged = question.since.map(|since| self.view.judge(quorums, since, now));
+            let state = judged.map_or(JudgedState::Unknown, |judged| judged.state);
             if state == JudgedState::Unknown && now < question.deadline {
                 self.questions.push(question);
                 continue;
             }
-            let address = match state {
-                JudgedState::Leader { leader, .. } => address(leader),
-                _ => None,
+            let (leader, until) = match (state, judged) {
+                (JudgedState::Leader { leader, .. }, Some(judged)) => (Some(leader), Some(judged.until)),
+                _ => (None, None),
             };
-            let _ = question.reply.send(Answer { leadership: state.named(&name), address });
+            let leads_for = until.map(|until| Duration::from_nanos(until.remaining(now).as_nanos()));
+            let (leadership, address) = (state.named(&name), leader.and_then(&address));
+            let _ = question.reply.send(Answer { leadership, leads_for, address });
         }
     }
 }
 
 fn later(now: LocalTime, by: u64) -> LocalTime {
     LocalTime::from_nanos(now.as_nanos() + by)
+}
+
+/// A report for an observer that wants to know when it is of, or for one of an older version.
+fn timed(report: Report, is_timed: bool) -> Report {
+    Report { when: report.when.filter(|_| is_timed), ..report }
 }
 
 /// The report that this member can give of a group. Only who is cut off speaks of a weak leader.

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::addresses::Addresses;
 use super::campaigns::Campaigns;
+use super::chronicle::Chronicle;
 use super::eventual::EventualGroups;
 use super::kin::Kin;
 use super::local::LocalGroups;
@@ -107,8 +108,8 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     // First of all: whatever disturbs the clock from here on is noticed in the first turn.
     let steady = watch_clock(&config);
     let mut past = recall(&config, &steady, &notice)?;
-    let Equipment { machine, sockets, bulk, trace } =
-        equip(&config, &past).inspect_err(|_| past.end_unused())?;
+    let equipment = equip(&config, &past).inspect_err(|_| past.end_unused())?;
+    let Equipment { machine, sockets, bulk, trace } = equipment;
     let addresses = sockets.addresses();
     let net = network(&config, &past, sockets, notice);
     let (ready, is_ready) = watch::channel(false);
@@ -160,6 +161,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         trace,
         tally: Tally::default(),
         measuring: Measuring::default(),
+        chronicle: Chronicle::default(),
         terms: Terms::default(),
         stopwatch: Stopwatch::default(),
         watchdog: Watchdog::default(),
@@ -191,9 +193,9 @@ fn equip(config: &Checked, past: &Past) -> Result<Equipment, StartError> {
 }
 
 impl Past {
-    /// A start was refused: this life ends before it has promised anything. What it found in the
-    /// memory is still the last word, so the memory is handed on to the next life as it is, which
-    /// then owes no silence. If the memory was not believed, a silence stays owed.
+    /// A start was refused: this life ends before it has promised anything. The memory that it
+    /// found is still the last word, so it is handed on as it is to the next life, which then owes no
+    /// silence. If the memory was not believed, a silence stays owed.
     fn end_unused(&mut self) {
         if matches!(self.boot.kind, BootKind::SameBoot { .. } | BootKind::Founding) {
             self.persistence.claim();
@@ -268,6 +270,10 @@ fn remember(config: &Checked, steady: &Steady, opened: &Opened) -> Result<(Memor
         Ok(here) => {
             let here = steady.in_boot(here);
             let (memory, found) = Memory::open(&path, opened.id, here, opened.incarnation)?;
+            let removed = memory::sweep(&path, here, config.time.read());
+            if removed > 0 {
+                tracing::info!(name: "tenure.memories_removed", node = %config.name, removed, "removed what members that are gone had remembered");
+            }
             Ok((memory, Boot::judge(store, found, here)))
         }
         Err(why) => {

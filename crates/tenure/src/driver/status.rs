@@ -141,14 +141,14 @@ impl Driver {
             let Some((name, row)) = self.registry.shown(group) else { continue };
             let facts = self.facts(group, now);
             if let Some(row) = row {
-                pen.rewrite(name, row, facts);
+                pen.rewrite(name, row, facts, now);
                 continue;
             }
             let heard_of = |heard: &Heard| heard.proclaimed.is_some() || heard.tells_of_a_leader();
             let is_told =
                 facts.led.is_some() || facts.grant.is_some() || facts.heard.as_deref().is_some_and(heard_of);
             if is_told || self.registry.is_election(group) {
-                let row = pen.add(name, facts);
+                let row = pen.add(name, Facts { used: now, ..facts });
                 self.registry.set_row(group, row);
             }
         }
@@ -167,6 +167,7 @@ impl Driver {
                 leads: is_known_to_lead(machine, id, self.observers.word(id), grant, now),
             }),
             is_campaigning: self.campaigns.campaigns_for(id),
+            used: LocalTime::ZERO,
             heard: self.heard(id, now).map(Box::new),
         }
     }

@@ -126,6 +126,7 @@ impl Driver {
         self.on_eventual_time(now);
         self.on_local_time(now);
         self.tell_measures(now);
+        self.on_chronicle_time(now);
         if let Some(machine) = &self.machine {
             let post = self.observers.on_time(Source { machine, registry: &self.registry }, now);
             self.post(post);
@@ -269,6 +270,7 @@ impl Driver {
         self.tally.count(event);
         self.stopwatch.on_event(event, now);
         self.log(event);
+        self.chronicle(event);
         self.on_height_event(event, now);
         self.on_answer(event, now);
         self.show(event, now);

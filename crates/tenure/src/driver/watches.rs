@@ -29,6 +29,8 @@ pub(super) const LOOKS: usize = 256;
 struct Watcher {
     until: LocalTime,
     key: Option<u64>,
+    /// It wants to be told when reports are of.
+    timed: bool,
 }
 
 /// A group that is watched.
@@ -84,7 +86,7 @@ impl Watches {
             looks.insert((now, group));
             Watched { watchers: BTreeMap::new(), last: None, look_at: now }
         });
-        watched.watchers.insert(from, Watcher { until, key });
+        watched.watchers.insert(from, Watcher { until, key, timed: false });
         Ok(())
     }
 
@@ -154,6 +156,20 @@ impl Watches {
             self.leave(watcher, group);
         }
         self.groups.get(&group)?.watchers.values().map(|watcher| watcher.until).min()
+    }
+
+    /// A process that watches a group wants to be told when reports are of.
+    pub(super) fn is_timed(&mut self, from: NodeId, group: GroupId) {
+        let watched = self.groups.get_mut(&group);
+        if let Some(watcher) = watched.and_then(|watched| watched.watchers.get_mut(&from)) {
+            watcher.timed = true;
+        }
+    }
+
+    /// Those to be told of a group, and whether they want to be told when reports are of.
+    pub(super) fn timed(&self, group: GroupId) -> impl Iterator<Item = (NodeId, bool)> + '_ {
+        let watchers = self.groups.get(&group).into_iter().flat_map(|watched| &watched.watchers);
+        watchers.map(|(node, watcher)| (*node, watcher.timed))
     }
 
     /// Those to be told of a group.

@@ -32,12 +32,13 @@
 //! file that somebody cuts while it is mapped (`sys::bus`): the node lives on, and the memory is
 //! void.
 //!
-//! `place` says where the file lies. With systemd, `RuntimeDirectoryPreserve=restart` keeps its
-//! folder over restarts.
+//! `sweep` removes memories of members that are gone. `place` says where the file lies. With
+//! systemd, `RuntimeDirectoryPreserve=restart` keeps its folder over restarts.
 
 mod boot;
 mod mapped;
 mod place;
+mod sweep;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -58,6 +59,7 @@ use crate::store::{StoreError, StoreId};
 pub(crate) use boot::here;
 use mapped::Mapped;
 pub use place::memory_folder;
+pub(crate) use sweep::sweep;
 use table::{Header, Table};
 
 /// Why nothing is remembered. The node runs; each of its restarts is silent for a longest lease.

@@ -4,6 +4,7 @@
 //! logged by itself.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use thiserror::Error;
 
@@ -190,11 +191,23 @@ pub struct Counters {
     /// Times that a peer went on from another address.
     pub moved: u64,
     refused: [u64; Refusal::COUNT],
+    /// Where the newest of them came from.
+    from: [Option<SocketAddr>; Refusal::COUNT],
 }
 
 impl Counters {
-    pub(super) fn refuse(&mut self, refusal: &Refusal) {
+    pub(super) fn refuse(&mut self, refusal: &Refusal, from: Option<SocketAddr>) {
         self.refused[refusal.index()] += 1;
+        if from.is_some() {
+            self.from[refusal.index()] = from;
+        }
+    }
+
+    /// Returns the address that the newest packet came from that was refused for a reason, by the
+    /// reason's name. Anybody can write any address on a datagram.
+    pub fn refused_from(&self, reason: &str) -> Option<SocketAddr> {
+        let place = Refusal::NAMES.iter().position(|name| *name == reason)?;
+        self.from[place]
     }
 
     /// Returns the number of refused packets for each reason, zeros included. The names are stable.

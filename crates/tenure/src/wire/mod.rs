@@ -78,8 +78,8 @@ pub(crate) enum Item {
     Watch {
         /// Which.
         group: GroupName,
-        /// The observer's clock: the report that answers has it as its echo. Zero from a version
-        /// that asks for no echo.
+        /// The observer's clock: the report that answers has it as its echo. Zero, and an item of
+        /// its own, where the observer asks for no echo, as older versions do.
         asked: LocalTime,
     },
     /// ... and no more.
@@ -148,7 +148,7 @@ pub(crate) enum Item {
     /// A word for a hand-over between two who have no session with each other, passed on by a
     /// member.
     Pass(Pass),
-    /// What a leader that is no member has counted since it last told.
+    /// The counts of a leader that is no member since it last told.
     Measures(Box<Measures>),
 }
 
@@ -174,7 +174,7 @@ pub(crate) struct Report {
     pub epoch: Epoch,
     /// The state of the group at that member.
     pub state: GroupState,
-    /// What makes the report comparable with others; `None` from a version that does not tell.
+    /// The time of the report; `None` for those who do not ask for it.
     pub when: Option<When>,
 }
 
@@ -280,6 +280,8 @@ mod tag {
     pub(super) const LIMITED: u64 = 34;
     pub(super) const CONDEMNED: u64 = 35;
     pub(super) const MEASURES: u64 = 36;
+    pub(super) const WATCH_TIMED: u64 = 37;
+    pub(super) const REPORT_TIMED: u64 = 38;
 }
 
 /// Most items are no longer than this, in bytes.
@@ -346,14 +348,17 @@ fn write(item: &Item, to: &mut Writer) -> Result<u64, EncodeError> {
             write_list(to, contacts);
             Ok(tag::CONTACTS)
         }
+        Item::Watch { group, asked: LocalTime::ZERO } => one(group, tag::WATCH, to),
         Item::Watch { group, asked } => {
             group.write(to);
-            asked.write(to);
-            Ok(tag::WATCH)
+            one(asked, tag::WATCH_TIMED, to)
         }
         Item::Unwatch { group } => one(group, tag::UNWATCH, to),
         Item::Limited { group } => one(group, tag::LIMITED, to),
-        Item::Report(report) => one(report, tag::REPORT, to),
+        Item::Report(report) => {
+            report.write(to);
+            Ok(if report.when.is_some() { tag::REPORT_TIMED } else { tag::REPORT })
+        }
         Item::Proclaim(proclaim) => {
             limit(proclaim.body.as_ref().map_or(0, Vec::len), MAX_PROCLAIM)?;
             proclaim.write(to);
@@ -421,14 +426,15 @@ fn write_keys<T: Wire>(to: &mut Writer, keys: &[T], tag: u64) -> Result<u64, Enc
 fn read(tag: u64, from: &mut Reader<'_>) -> Result<Option<Item>, DecodeError> {
     let item = match tag {
         tag::CONTACTS => Item::Contacts(read_list(from, MAX_CONTACTS)?),
-        tag::WATCH => {
-            let group = GroupName::read(from)?;
-            let asked = if from.is_empty() { LocalTime::ZERO } else { LocalTime::read(from)? };
-            Item::Watch { group, asked }
-        }
+        tag::WATCH => Item::Watch { group: GroupName::read(from)?, asked: LocalTime::ZERO },
+        tag::WATCH_TIMED => Item::Watch { group: GroupName::read(from)?, asked: LocalTime::read(from)? },
         tag::UNWATCH => Item::Unwatch { group: GroupId::read(from)? },
         tag::LIMITED => Item::Limited { group: GroupId::read(from)? },
         tag::REPORT => Item::Report(Report::read(from)?),
+        tag::REPORT_TIMED => {
+            let report = Report::read(from)?;
+            Item::Report(Report { when: Some(When::read(from)?), ..report })
+        }
         tag::PROCLAIM => Item::Proclaim(Proclaim::read(from)?),
         tag::ASK_CHARTER => Item::AskCharter,
         tag::CHARTER => Item::Charter(Arc::read(from)?),
@@ -499,8 +505,7 @@ impl Wire for Report {
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let (group, epoch, state) = (GroupId::read(from)?, Epoch::read(from)?, GroupState::read(from)?);
-        let when = if from.is_empty() { None } else { Some(When::read(from)?) };
-        Ok(Self { group, epoch, state, when })
+        Ok(Self { group, epoch, state, when: None })
     }
 }
 

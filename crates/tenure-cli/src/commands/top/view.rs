@@ -241,7 +241,7 @@ fn group_row(name: &str, told: &[&api::Group], full: Duration) -> GroupRow {
         |group: &&api::Group| group.state == api::State::Nobody && group.term >= newest.and_then(|n| n.term);
     let newest = newest.filter(|_| !told.iter().any(over));
     let of_newest = told.iter().filter(|group| newest.is_some_and(|newest| group.term == newest.term));
-    let left = of_newest.filter_map(|group| group.granted_for_ms.max(group.lease_remaining_ms)).max();
+    let left = of_newest.filter_map(|group| group.leads_for_ms).max();
     let left = left.map(Duration::from_millis);
     GroupRow {
         group: name.to_owned(),
@@ -306,7 +306,7 @@ pub(super) mod tests {
         let group = |(name, leader, term, left): &(&str, Option<&str>, u64, u64)| {
             json!({
                 "group": name, "state": if leader.is_some() { "leader" } else { "nobody" }, "leader": leader, "term": term,
-                "granted_for_ms": leader.map(|_| left), "led_here": false, "lease_remaining_ms": null,
+                "leads_for_ms": leader.map(|_| left), "granted_for_ms": null, "led_here": false, "lease_remaining_ms": null,
                 "campaigned_here": false, "edict": null, "nearest": null,
             })
         };

@@ -89,6 +89,7 @@ mod tests {
             state,
             leader: leader.map(str::to_owned),
             term: Some(term),
+            leads_for_ms: None,
             granted_for_ms: None,
             led_here: false,
             lease_remaining_ms: None,

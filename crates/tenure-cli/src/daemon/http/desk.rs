@@ -82,6 +82,7 @@ impl Desk {
     pub(super) async fn look(&self, group: &GroupName) -> Result<(Answer, Scene), Refused> {
         let watch = self.node.observe(group.as_str()).await?;
         self.keep(group).await?;
+        self.kept().note_question(group, clock());
         let answer = watch.ask().await;
         Ok((answer, watch.now()))
     }
@@ -98,6 +99,11 @@ impl Desk {
         }
         join_all(new.iter().map(Watch::ask)).await;
         Ok(())
+    }
+
+    /// Whether somebody has asked about this very group within the last hour.
+    pub(super) fn was_asked_about(&self, group: &GroupName) -> bool {
+        self.kept().was_asked_about(group, clock())
     }
 
     async fn keep(&self, group: &GroupName) -> Result<(), Refused> {

@@ -25,6 +25,9 @@ const USUAL_LIMIT: usize = 1_000;
 /// With how many groups a name is compared that nobody leads.
 const COMPARED: usize = 1_000;
 
+/// A group that nobody has led or asked about for so long is left out of a status.
+const IDLE: Duration = Duration::from_secs(3600);
+
 /// How long a leader may take to do what it is asked, if nobody says.
 const ASK_WITHIN: Duration = Duration::from_secs(10);
 
@@ -131,6 +134,21 @@ fn countable(length: Duration, bound: ClockBound) -> Duration {
 }
 
 impl Desk {
+    /// The groups of a status: those that somebody has led or asked about lately, or all; and how
+    /// many are left out for that.
+    pub(super) async fn listed(&self, all: bool, limit: usize) -> Result<(Vec<api::Group>, u64), Refused> {
+        let is_shown = |known: &GroupStatus| all || known.idle < IDLE || self.was_asked_about(&known.group);
+        let known = self.node.groups_after(None, limit).await?;
+        let (mut shown, idle): (Vec<_>, Vec<_>) = known.into_iter().partition(is_shown);
+        self.look_at_all(&shown).await?;
+        for group in &mut shown {
+            if let Some(newest) = self.node.group(&group.group).await? {
+                *group = newest;
+            }
+        }
+        Ok((shown.iter().map(granted).collect(), count(idle.len())))
+    }
+
     /// At most `limit` groups that the node knows, by name, each as a quorum reports it.
     pub(super) async fn groups(
         &self,
@@ -175,9 +193,10 @@ impl Desk {
         let (answer, scene) = self.look(group).await?;
         let known = self.node.group(group).await?;
         let mut shown = known.as_ref().map_or_else(|| unknown(group), granted);
-        // What this process knows of its own lease is newer than what others say of it.
+        // The knowledge of this process about its own lease is newer than what others say of it.
         if !shown.led_here {
             (shown.state, shown.leader, shown.term) = told(&answer.leadership);
+            shown.leads_for_ms = answer.leads_for.map(millis);
         }
         let state = shown.state;
         let is_mine = shown.leader.as_deref() == Some(self.node.name().as_str());
@@ -208,6 +227,7 @@ fn granted(known: &GroupStatus) -> api::Group {
         state,
         leader,
         term,
+        leads_for_ms: known.leads_for.map(millis),
         granted_for_ms: known.grant_remaining.map(millis),
         led_here: known.led_here,
         lease_remaining_ms: known.lease_remaining.map(millis),
@@ -224,6 +244,7 @@ fn unknown(group: &GroupName) -> api::Group {
         state: api::State::Unknown,
         leader: None,
         term: None,
+        leads_for_ms: None,
         granted_for_ms: None,
         led_here: false,
         lease_remaining_ms: None,

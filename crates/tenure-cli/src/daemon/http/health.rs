@@ -92,7 +92,7 @@ pub(super) async fn leader(
 }
 
 /// Whether a query has a word, with or without a value.
-fn asks_for(query: Option<&str>, word: &str) -> bool {
+pub(super) fn asks_for(query: Option<&str>, word: &str) -> bool {
     let is_it = |part: &str| part.split('=').next() == Some(word);
     query.is_some_and(|query| query.split('&').any(is_it))
 }

@@ -12,6 +12,9 @@ use tenure::GroupName;
 /// For how long a group stays after it was last asked about.
 const STAYS: Duration = Duration::from_secs(60);
 
+/// For how long a group that somebody asked about is listed although nobody leads it.
+const WANTED: Duration = Duration::from_secs(3600);
+
 /// How often to look whether any may go.
 pub(super) const SWEEP: Duration = Duration::from_secs(10);
 
@@ -22,13 +25,15 @@ pub(super) const MOST: usize = 1_000;
 #[derive(Debug)]
 pub(super) struct KeptGroups<W> {
     groups: BTreeMap<GroupName, (Instant, W)>,
+    /// Those that somebody has asked about by name, and when. At most [`MOST`].
+    questions: BTreeMap<GroupName, Instant>,
     /// Somebody sweeps, until nothing is left.
     swept: bool,
 }
 
 impl<W> Default for KeptGroups<W> {
     fn default() -> Self {
-        Self { groups: BTreeMap::new(), swept: false }
+        Self { groups: BTreeMap::new(), questions: BTreeMap::new(), swept: false }
     }
 }
 
@@ -48,6 +53,23 @@ impl<W> KeptGroups<W> {
         }
         self.groups.insert(group, (now, watch));
         !std::mem::replace(&mut self.swept, true)
+    }
+
+    /// Somebody asks about this very group, not for a list.
+    pub(super) fn note_question(&mut self, group: &GroupName, now: Instant) {
+        if self.questions.len() >= MOST && !self.questions.contains_key(group) {
+            self.questions.retain(|_, asked| now.duration_since(*asked) < WANTED);
+            let oldest = self.questions.iter().min_by_key(|(_, asked)| **asked).map(|(name, _)| name.clone());
+            if let Some(oldest) = oldest.filter(|_| self.questions.len() >= MOST) {
+                self.questions.remove(&oldest);
+            }
+        }
+        self.questions.insert(group.clone(), now);
+    }
+
+    /// Whether somebody has done so lately.
+    pub(super) fn was_asked_about(&self, group: &GroupName, now: Instant) -> bool {
+        self.questions.get(group).is_some_and(|asked| now.duration_since(*asked) < WANTED)
     }
 
     /// Lets go of those that were not asked about for a while. Says whether nothing is left: the
@@ -78,6 +100,20 @@ mod tests {
         assert!(kept.asked(&group(1), start + STAYS / 2) && !kept.asked(&group(2), start));
         assert!(kept.sweep(start + STAYS * 2), "nothing is left");
         assert!(kept.keep(group(1), (), start), "the next needs a sweeper again");
+    }
+
+    #[test]
+    fn a_group_that_was_asked_about_is_wanted_for_an_hour() {
+        let (mut kept, start) = (KeptGroups::<()>::default(), clock());
+        kept.note_question(&group(1), start);
+        assert!(
+            kept.was_asked_about(&group(1), start + WANTED / 2) && !kept.was_asked_about(&group(2), start)
+        );
+        assert!(!kept.was_asked_about(&group(1), start + WANTED));
+        for number in 0..2 * MOST {
+            kept.note_question(&group(number), start + Duration::from_millis(1));
+        }
+        assert_eq!(kept.questions.len(), MOST);
     }
 
     #[test]

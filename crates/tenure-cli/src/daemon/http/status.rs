@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use tenure::{CharterStatus, ClockBound, NodeName, PackedTerms, PeerStatus, Status, TermStatus};
 
 use crate::api;
@@ -11,13 +11,17 @@ use crate::clock::clock;
 
 use super::answer::Refused;
 use super::desk::Desk;
+use super::health::asks_for;
 
 /// The most groups in one status.
 const MOST_GROUPS: usize = 1_000;
 
 /// `GET /v1/status`
-pub(super) async fn status(State(desk): State<Desk>) -> Result<Json<api::Status>, Refused> {
-    desk.status().await.map(Json)
+pub(super) async fn status(
+    State(desk): State<Desk>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<api::Status>, Refused> {
+    desk.status(asks_for(query.as_deref(), "all")).await.map(Json)
 }
 
 /// `GET /v1/members`
@@ -31,10 +35,10 @@ pub(super) async fn members(State(desk): State<Desk>) -> Result<Json<api::Member
 }
 
 impl Desk {
-    /// How the node is.
-    pub(super) async fn status(&self) -> Result<api::Status, Refused> {
+    /// How the node is, with all groups or those that were used lately.
+    pub(super) async fn status(&self, all: bool) -> Result<api::Status, Refused> {
         let status = self.node.status().await?;
-        let groups = self.groups(None, MOST_GROUPS).await?;
+        let (groups, groups_idle) = self.listed(all, MOST_GROUPS).await?;
         let groups_total = count(self.node.groups_known().await?);
         Ok(api::Status {
             name: status.name.to_string(),
@@ -53,6 +57,7 @@ impl Desk {
             members: members_of(&status),
             groups,
             groups_total,
+            groups_idle,
             led: count(status.led),
             terms: terms(&status.terms),
             counts: counts(&status),

@@ -91,11 +91,11 @@ pub(super) async fn whole(State(desk): State<Desk>) -> Result<impl IntoResponse,
 }
 
 async fn next_status(desk: &Desk, last: Option<&api::Status>) -> Option<api::Status> {
-    let Some(last) = last else { return desk.status().await.ok() };
+    let Some(last) = last else { return desk.status(false).await.ok() };
     let looks = REFRESH.as_millis() / LOOK.as_millis();
     for look in 1..=looks {
         sleep(LOOK).await;
-        let status = desk.status().await.ok()?;
+        let status = desk.status(false).await.ok()?;
         if look == looks || essence(&status) != essence(last) {
             return Some(status);
         }
@@ -114,6 +114,7 @@ fn essence(status: &api::Status) -> api::Status {
     }
     for group in &mut status.groups {
         (group.granted_for_ms, group.lease_remaining_ms) = (None, None);
+        group.leads_for_ms = None;
     }
     status
 }

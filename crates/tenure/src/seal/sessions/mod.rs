@@ -212,7 +212,7 @@ impl Sessions {
             Some(Kind::Welcome) => self.on_welcome(packet, from, now),
             None => Err(Refusal::Foreign),
         };
-        self.counted(received)
+        self.counted(received, Some(from))
     }
 
     /// Handles a packet that came by a stream: data of a session that there is. A stream has a port
@@ -222,12 +222,16 @@ impl Sessions {
             Some(Kind::Data) => self.on_data(DATA_HEAD, packet, None, now),
             _ => Err(Refusal::Foreign),
         };
-        self.counted(received)
+        self.counted(received, None)
     }
 
-    fn counted<'p>(&mut self, received: Result<Received<'p>, Refusal>) -> Received<'p> {
+    fn counted<'p>(
+        &mut self,
+        received: Result<Received<'p>, Refusal>,
+        from: Option<SocketAddr>,
+    ) -> Received<'p> {
         received.unwrap_or_else(|refusal| {
-            self.counters.refuse(&refusal);
+            self.counters.refuse(&refusal, from);
             Received::Dropped(refusal)
         })
     }
@@ -387,8 +391,10 @@ impl Sessions {
         let reply = answer.seal(&welcome_key(&pair, self.me.name.as_str()));
         match verdict {
             Verdict::Version(_) => {}
-            Verdict::NoCommon(_) => self.counters.refuse(&Refusal::Versions { peer: name, theirs, ours }),
-            Verdict::Refused(why) => self.counters.refuse(&Refusal::of_key(why, &name)),
+            Verdict::NoCommon(_) => {
+                self.counters.refuse(&Refusal::Versions { peer: name, theirs, ours }, Some(from));
+            }
+            Verdict::Refused(why) => self.counters.refuse(&Refusal::of_key(why, &name), Some(from)),
         }
         self.counters.welcomes += 1;
         Ok(Received::Reply(reply))

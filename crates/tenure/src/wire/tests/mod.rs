@@ -93,7 +93,7 @@ fn the_items_tried_are_of_every_kind_that_is_spoken() {
         seen.len()
     }
     let items = samples(16_384);
-    assert_eq!(kinds(items.iter().cloned()), 21, "items");
+    assert_eq!(kinds(items.iter().cloned()), 22, "items");
     let messages = || {
         items.iter().filter_map(|item| match item {
             Item::Machine { message, .. } => Some(message.clone()),
