@@ -194,8 +194,8 @@ fn equip(config: &Checked, past: &Past) -> Result<Equipment, StartError> {
 
 impl Past {
     /// A start was refused: this life ends before it has promised anything. The memory that it
-    /// found is still the last word, so it is handed on as it is to the next life, which then owes no
-    /// silence. If the memory was not believed, a silence stays owed.
+    /// found is still the last word, so it is handed on as it is to the next life, which then owes
+    /// no silence. If the memory was not believed, a silence stays owed.
     fn end_unused(&mut self) {
         if matches!(self.boot.kind, BootKind::SameBoot { .. } | BootKind::Founding) {
             self.persistence.claim();
