@@ -123,6 +123,7 @@ impl<R: Rules> Cluster<R> {
             },
             lease: Span::from_nanos(1000),
             reserve: Span::from_nanos(0),
+            eager: false,
             longest_lease: Span::from_nanos(2000),
             window: Span::from_nanos(20),
             retry: Span::from_nanos(50),

@@ -142,6 +142,7 @@ impl Candidate {
         self.campaigns = true;
         self.finding.oblige_no_more();
         match (&self.run, self.lead) {
+            (None, None) if self.asks_unheard(around) => self.start(around),
             (None, None) => self.await_turn(around.cx.now(), around),
             (None, Some(_)) => self.timers.set(Timer::Renew, around.cx.now()),
             (Some(_), _) => {}

@@ -34,6 +34,9 @@ pub struct Settings<R: Rules = Sound> {
     pub window: Span,
     /// The time to wait for an answer before a retransmission. About one round trip.
     pub retry: Span,
+    /// Whether a process that is no member asks at once when its campaign begins, before its turn:
+    /// see `turn`. It saves such a process a window where nobody leads.
+    pub eager: bool,
     /// The number of terms by which the durable ceiling is raised. More means fewer writes and
     /// larger steps of the term at a restart.
     pub block: u64,

@@ -118,6 +118,7 @@
 //!     clocks: Clockwork { bound: Bound::Drift(Drift::from_ppm(1000).unwrap()), tick: LocalSpan::from_nanos(1) },
 //!     lease: Span::from_millis(1000),
 //!     reserve: Span::from_nanos(0),
+//!     eager: false,
 //!     longest_lease: Span::from_millis(2000),
 //!     window: Span::from_millis(10),
 //!     retry: Span::from_millis(5),

@@ -8,6 +8,9 @@
 //!   who is no member                                ├──── a step for each member ────┼── window ──┤
 //! ```
 //!
+//! A process that is no member may ask at once when its campaign begins (`eager`), for it cannot
+//! know whether anybody leads; after that it takes its turn, too.
+//!
 //! A candidate waits until its own grantor is free or supports itself (erratum E1: the paper prints
 //! the condition the wrong way round), then as many steps as there are living members before it,
 //! then it asks. A step is about as long as a run takes. So the first member wins before the next
@@ -67,6 +70,17 @@ impl Candidate {
         if (freed || awaited) && by != around.process.holder.node && self.is_waiting() {
             self.await_turn(around.cx.now(), around);
         }
+    }
+
+    /// Whether a campaign that begins here asks at once, before its turn. A process that is no
+    /// member hears nothing of the others: only an answer tells it whether anybody leads. Mostly
+    /// nobody does, or one does and says so; if runs meet, this one failed and waits for its turn.
+    /// One that has met others before, or prefers them, waits in any case.
+    pub(super) fn asks_unheard<R: Rules>(&self, around: &Around<'_, '_, R>) -> bool {
+        let members = around.process.charter().members();
+        let outside = !members.contains(&around.process.holder.node);
+        let eager = around.process.config.settings().eager;
+        eager && outside && !self.patience.crowded && self.preference.steps(members.len()) == 0
     }
 
     /// Waits for its turn, which comes no sooner than `earliest`, nor before this node's own

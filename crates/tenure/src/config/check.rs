@@ -123,6 +123,7 @@ impl Checked {
             clocks: charter.body.clocks,
             lease: span(config.lease),
             reserve: span(config.reserve),
+            eager: true,
             longest_lease: charter.body.longest_lease,
             window: span(config.window),
             retry: span(config.retry),

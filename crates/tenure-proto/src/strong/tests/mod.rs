@@ -45,6 +45,7 @@ fn settings() -> Settings {
         },
         lease: Span::from_nanos(1000),
         reserve: Span::from_nanos(0),
+        eager: false,
         longest_lease: Span::from_nanos(2000),
         window: Span::from_nanos(100),
         retry: Span::from_nanos(50),
@@ -669,6 +670,24 @@ fn a_leader_that_needs_time_to_stop_renews_at_half_of_what_lies_before() {
     assert_eq!(next(0), Some(10_450), "of a lease of 1000, 900 can be counted on");
     assert_eq!(next(400), Some(10_250), "half of 900 - 400");
     assert_eq!(next(5000), Some(10_112), "never without a pause");
+}
+
+#[test]
+fn one_that_is_no_member_asks_at_once_if_it_is_eager_and_then_takes_its_turn() {
+    let begins = |eager| {
+        let mut bench = Bench::of(7, Settings { eager, ..settings() }, Store::Founded(vec![]), None);
+        let effects = bench.handle(Input::Command(Command::Campaign(GROUP)));
+        let asks = |effect: &Effect<Nerio>| matches!(effect, Effect::Publish(Event::Asked(_)));
+        (effects.iter().any(asks), bench)
+    };
+    assert!(!begins(false).0);
+    let (asked, mut bench) = begins(true);
+    assert!(asked);
+    // It collides with others, gives up what it holds, and campaigns anew: not at once.
+    bench.node.groups.get_mut(&GROUP).unwrap().candidate.patience.crowded = true;
+    bench.handle(Input::Command(Command::Resign(GROUP)));
+    let again = bench.handle(Input::Command(Command::Campaign(GROUP)));
+    assert!(!again.iter().any(|effect| matches!(effect, Effect::Publish(Event::Asked(_)))));
 }
 
 #[test]

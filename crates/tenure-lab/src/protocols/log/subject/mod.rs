@@ -629,6 +629,7 @@ fn strong_config(quorums: &Quorums, constants: &Constants) -> Result<strong::Con
         },
         lease: span("lease"),
         reserve: Span::from_nanos(0),
+        eager: false,
         longest_lease: span("longest-lease"),
         window: Span::from_nanos(constants.get("retry").saturating_mul(quorums.members().len() as u64)),
         retry: span("retry"),

@@ -154,6 +154,7 @@ impl Case {
             clocks: Clockwork { bound: self.bound, tick: LocalSpan::from_nanos(1) },
             lease: Span::from_nanos(LEASE),
             reserve: Span::from_nanos(0),
+            eager: false,
             longest_lease: Span::from_nanos(LEASE),
             window: Span::from_nanos(LEASE),
             retry: Span::from_nanos(10 * LEASE), // Nobody asks twice.

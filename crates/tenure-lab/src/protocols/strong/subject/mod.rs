@@ -217,6 +217,7 @@ impl<R: Rules> Subject for Strong<R> {
             clocks: Clockwork { bound, tick: LocalSpan::from_nanos(constants.get("tick")) },
             lease: span("lease"),
             reserve: Span::from_nanos(0),
+            eager: false,
             longest_lease: span("longest-lease"),
             window: span("window"),
             retry: span("retry"),
