@@ -486,6 +486,22 @@ impl Node {
         Ok(self.0.launched.board.one(group))
     }
 
+    /// Lists the processes that stand by for a group: a leader can
+    /// [hand over](crate::Tenure::transfer) to them.
+    ///
+    /// A member knows those that are no members and have asked within two of the longest leases,
+    /// and this process itself. One that has just gone may still be among them.
+    /// # Errors
+    /// If the node has stopped.
+    pub async fn candidates(&self, group: &GroupName) -> Result<Vec<NodeName>, Stopped> {
+        let (reply, answer) = oneshot::channel();
+        self.0.launched.mailbox.send(Request::Candidates { group: group.id(), reply });
+        match answer.await {
+            Ok(candidates) => Ok(candidates),
+            Err(_) => Err(self.stopped().await),
+        }
+    }
+
     /// Returns the number of groups that this node knows. A dropped future changes nothing.
     /// # Errors
     /// If the node has stopped.

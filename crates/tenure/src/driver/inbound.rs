@@ -177,6 +177,7 @@ impl Driver {
                 self.touch(group);
             }
         }
+        self.note_standby(peer.id, &message, received);
         match &message {
             Message::Nack { group, refusal: Refusal::TooManyGroups, .. } => {
                 self.on_too_many_groups(peer.id, *group);

@@ -263,6 +263,17 @@ impl Driver {
         }
     }
 
+    /// The machine has started: those with whom there are sessions have told where they come from
+    /// before it could be compared. Asked now, they answer together with the first request, whose
+    /// answer would not count otherwise, and be waited for again.
+    pub(super) fn ask_origins(&mut self, now: LocalTime) {
+        for member in self.members() {
+            if let Some(peer) = self.net.sessions.peer(member).cloned() {
+                self.ask_origin(&peer, now);
+            }
+        }
+    }
+
     /// A holder of the cluster's key tells where it comes from.
     pub(super) fn on_origin(&mut self, peer: &Peer, origin: &Origin) {
         let here = self.machine.as_ref().map(|machine| machine.charter().id());

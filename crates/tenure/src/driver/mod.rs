@@ -22,6 +22,7 @@
 //! | `registry` | the groups that are known, what a key may cost, what is forgotten |
 //! | `questions` | verifications and hand-overs under way |
 //! | `operator_requests` | what others ask of leaders |
+//! | `standbys` | the candidates that wait |
 //! | `revoking`, `refused` | keys that are revoked or expire: by this node, and its own |
 //! | `kin` | whether a peer is of this very cluster |
 //! | `change` | changes of members under way |
@@ -53,6 +54,7 @@ mod refused;
 mod registry;
 mod revoking;
 mod setup;
+mod standbys;
 mod status;
 mod step;
 mod terms;
@@ -146,6 +148,8 @@ pub(crate) enum Request {
     Transfer { group: GroupId, term: Term, to: NodeName, reply: oneshot::Sender<Result<(), TransferError>> },
     /// Ask whether a process is ready to take over.
     StandBy { group: GroupId, term: Term, to: NodeName, reply: oneshot::Sender<Result<(), TransferError>> },
+    /// The processes that stand by for a group.
+    Candidates { group: GroupId, reply: oneshot::Sender<Vec<NodeName>> },
     /// Tell observers.
     Proclaim { group: GroupId, token: Token, body: Vec<u8> },
     /// Watch a group.
@@ -265,6 +269,7 @@ pub(crate) struct Driver {
     eventual: EventualGroups,
     local: LocalGroups,
     operator_requests: OperatorRequests,
+    standbys: standbys::Standbys,
     refused: Refused,
     revoking: Revoking,
     /// How many messages went by a detour.
@@ -467,6 +472,7 @@ impl Driver {
                 self.orders.extend(order);
             }
             Request::Transfer { group, term, to, reply } => self.on_transfer(group, term, to, reply),
+            Request::Candidates { group, reply } => drop(reply.send(self.candidates(group))),
             Request::StandBy { group, term, to, reply } => self.on_stand_by(group, term, to, reply),
             Request::Proclaim { group, token, body } => self.proclaim(group, token, Some(body)),
             Request::Observe { group, reply } => {

@@ -26,6 +26,7 @@ use super::questions::Questions;
 use super::refused::Refused;
 use super::registry::{By, For, Registry};
 use super::revoking::Revoking;
+use super::standbys::Standbys;
 use super::step::Os;
 use super::terms::Terms;
 use super::{Driver, Mailbox, Notice, Request};
@@ -112,8 +113,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
     let Equipment { machine, sockets, bulk, trace } = equipment;
     let addresses = sockets.addresses();
     let net = network(&config, &past, sockets, notice);
-    let (ready, is_ready) = watch::channel(false);
-    let (stopped, why) = watch::channel(None);
+    let ((ready, is_ready), (stopped, why)) = (watch::channel(false), watch::channel(None));
     let board = Arc::new(Board::new(config.name.clone(), config.time.clone()));
     let shared = SharedSteady::new(steady.clone());
     let launched = Launched {
@@ -155,6 +155,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         eventual: EventualGroups::default(),
         local: LocalGroups::default(),
         operator_requests: OperatorRequests::default(),
+        standbys: Standbys::default(),
         refused: Refused::default(),
         revoking: past.revoking,
         detours: 0,
@@ -357,6 +358,7 @@ impl Driver {
         self.perform(&mut effects, at);
         self.persistence.claim();
         self.kin.begin(at.own);
+        self.ask_origins(at.own);
         if let Some(other) = self.machine.as_ref().and_then(|machine| machine.split_brain()) {
             self.log_split_brain(other);
         }

@@ -84,7 +84,7 @@ impl ClusterKey {
         self.derive(cluster, Claims::observer(name, scope))
     }
 
-    /// Makes the key of a person or tool that changes the members. It never leads.
+    /// Makes the key of a person or tool that asks leaders to act. It never leads.
     pub fn operator(&self, cluster: ClusterId, name: NodeName) -> CandidateKey {
         self.derive(cluster, Claims::operator(name))
     }
@@ -168,7 +168,7 @@ pub enum KeyKind {
     Candidate,
     /// It watches the groups of its scope.
     Observer,
-    /// It watches everything, and changes the members.
+    /// It watches everything, and asks leaders to act.
     Operator,
 }
 

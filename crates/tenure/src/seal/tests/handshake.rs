@@ -290,3 +290,63 @@ fn without_a_common_version_both_sides_say_so() {
     assert_eq!(refusal.to_string(), said);
     assert!(!a.sessions.has_session(b.name.id()));
 }
+
+/// Two processes under one name and one key, and the member that they speak to.
+fn doubles() -> (Node, Node, Node) {
+    let key = key(1).candidate(CLUSTER, name("app"), Scope::new("*").unwrap());
+    let (first, second) = (Node::outsider(key.clone(), 1), Node::outsider(key, 3));
+    (first, second, Node::member("b", 2))
+}
+
+/// The answer of `b` to the First packet of a handshake that `a` begins.
+fn returns(a: &mut Node, b: &mut Node, now: LocalTime) -> Got {
+    let hello = a.hello(b, now);
+    let welcome = b.get(&hello, a.address, now).reply();
+    let first = a.get(&welcome, b.address, now).reply();
+    b.get(&first, a.address, now)
+}
+
+#[test]
+fn a_former_life_that_comes_back_is_refused_and_told_as_long_as_the_newer_one_lives() {
+    let (mut first, mut second, mut b) = doubles();
+    shake(&mut first, &mut b, at(0));
+    shake(&mut second, &mut b, at(1000)); // A restart looks just like this.
+    assert_eq!(returns(&mut first, &mut b, at(2000)).refusal(), Refusal::NameInUse { name: name("app") });
+    reaches(&mut second, &mut b, "still served", at(2001));
+    let hello = first.hello(&b, at(2500));
+    let welcome = b.get(&hello, first.address, at(2500)).reply();
+    let told = Got::KeyRefused(b.name.id(), KeyRefusal::NameInUse);
+    assert_eq!(first.get(&welcome, b.address, at(2500)), told);
+    assert_eq!(b.refused("name_in_use"), 2);
+    // The newer one has gone.
+    shake(&mut first, &mut b, at(12_100));
+    reaches(&mut first, &mut b, "alone again", at(12_101));
+}
+
+#[test]
+fn a_process_that_is_restarted_again_and_again_is_never_taken_for_two() {
+    let (mut app, _, mut b) = doubles();
+    for life in 0..20 {
+        shake(&mut app, &mut b, at(200 * life));
+        app.restart();
+    }
+    assert_eq!(b.refused("name_in_use"), 0);
+}
+
+#[test]
+fn one_that_nobody_answers_greets_more_and_more_rarely_after_ten_seconds() {
+    let (mut app, _, mut b) = doubles();
+    let sent = |app: &mut Node, b: &Node, from: u64, to: u64| {
+        (from..to).step_by(10).filter(|now| app.sessions.greet(&b.name, at(*now)).is_some()).count()
+    };
+    assert_eq!(sent(&mut app, &b, 0, 10_000), 100, "one each interval of retransmission");
+    sent(&mut app, &b, 10_000, 20_000);
+    assert!(sent(&mut app, &b, 20_000, 80_000) <= 60_000 / 1600 + 1);
+    // As soon as there was a session, it greets promptly again.
+    let hello =
+        (80_000..90_000).find_map(|now| app.sessions.greet(&b.name, at(now)).map(|hello| (hello, now)));
+    let (hello, now) = hello.unwrap();
+    let welcome = b.get(&hello, app.address, at(now)).reply();
+    assert!(matches!(app.get(&welcome, b.address, at(now)), Got::Ready(..)));
+    assert!(sent(&mut app, &b, now + 100, now + 1100) >= 9);
+}
