@@ -12,12 +12,17 @@ use rustix::process::Signal;
 use tenure_testkit::binary::Binary;
 use tenure_testkit::daemons::{Daemon, forget};
 use tenure_testkit::ports::free_range;
+use tenure_testkit::waiting::look_for;
 
 /// The command that is tested.
 const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
 const BEGIN: &str = "<!-- transcript: written by crates/tenure-cli/tests/readme.rs -->\n```console\n";
 const END: &str = "```\n<!-- end of transcript -->\n";
+
+/// In the lines of a runner that waits. Which of them come while a leader is lost depends on when it
+/// looks.
+const WAITS: &str = ": waits: ";
 
 /// Where ports begin when nobody says otherwise.
 const PORT: u16 = 7400;
@@ -81,11 +86,12 @@ fn without_digits(word: &str) -> String {
 /// The runner that leads, when it does: what it has said by then. Whether the command or its runner
 /// speaks first is promised to nobody.
 fn when_it_leads(runner: &Daemon) -> String {
-    runner.lines("leads", 2);
+    runner.line("leads in term");
     runner.line("the command runs as process");
+    look_for("the command", || runner.text().lines().any(|line| line == "leads").then_some(()));
     let text = runner.text();
-    let (own, commands): (Vec<&str>, Vec<&str>) =
-        text.split_inclusive('\n').partition(|line| line.starts_with("tenure: "));
+    let said = text.split_inclusive('\n').filter(|line| !line.contains(WAITS));
+    let (own, commands): (Vec<&str>, Vec<&str>) = said.partition(|line| line.starts_with("tenure: "));
     [own, commands].concat().concat()
 }
 
@@ -100,6 +106,7 @@ fn transcript(folder: &Path) -> String {
     let first_said = when_it_leads(&first);
     let second = Daemon::start(typed(folder, &run), &folder.join("second"));
     up.lines(" leads, term ", 1);
+    let waits = second.line(WAITS);
     let output = typed(folder, &["leader", "hello"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let leader = String::from_utf8(output.stdout).unwrap();
@@ -119,7 +126,7 @@ fn transcript(folder: &Path) -> String {
     let text = format!(
         "$ tenure up\n{beginning}\
          $ {shown}      # in a second terminal\n{first_said}\
-         $ {shown}      # in a third: it waits\n\
+         $ {shown}      # in a third\n{waits}\n\
          $ tenure leader hello\n{leader}\
          $ kill -9 {pid}      # the runner in the second terminal; soon, in the third:\n{second_said}\
          # and in the first, where the cluster runs:\n{changes}",

@@ -167,6 +167,41 @@ fn the_sql_of_the_fences_is_printed() {
     }
 }
 
+#[test]
+fn events_are_objects_if_that_is_asked_for() {
+    let stage = Stage::set(TENURE);
+    assert_eq!(stage.jobs(&["--name=one", "-o", "json"], "true").code(), 0);
+    let log = stage.read("log");
+    let events: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{log}"))).collect();
+    let names: Vec<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
+    assert_eq!(names, ["leads", "started"], "{log}");
+    assert!(events.iter().all(|event| event["group"] == "jobs" && event["node"] == "one"), "{log}");
+}
+
+#[test]
+fn those_that_stand_by_are_listed_and_one_is_found_by_the_beginning_of_its_name() {
+    let cluster = Daemons::found(TENURE, 3, "");
+    let _daemons = cluster.start_all();
+    let words = |name: &str| format!("run -g jobs -c tenure.toml --name {name} -- sleep 600");
+    let first = Host::start(&cluster, "first", &words("one"));
+    first.says("leads in term");
+    let second = Host::start(&cluster, "second", &words("two"));
+    let status = |group: &str| TENURE.run(cluster.path(), &format!("status {group} -c tenure.toml -o json"));
+    look_for("one that stands by", || {
+        let said: serde_json::Value = serde_json::from_slice(&status("jobs").stdout).ok()?;
+        (said["leader"] == "client-one" && said["candidates"] == serde_json::json!(["client-two"]))
+            .then_some(())
+    });
+    let said = TENURE.succeeds(cluster.path(), "status jobs -c tenure.toml");
+    assert!(said.contains("stands by") && said.contains("client-two"), "{said}");
+    assert_eq!(status("nobodys").status.code(), Some(1));
+    let said = TENURE.succeeds(cluster.path(), "transfer jobs --to client-t -c tenure.toml");
+    let term = second.says("leads in term");
+    let term = term.split_whitespace().nth(5).unwrap();
+    assert!(said.contains(&format!("over to client-two, which leads in term {term}")), "{said}: {term}");
+}
+
 /// A runner on another "host": a folder of its own, with the same files.
 struct Host {
     child: Child,

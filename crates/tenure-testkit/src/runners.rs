@@ -79,7 +79,7 @@ impl Stage {
         // Whatever signals this process was started to ignore, as `nohup` does: a command inherits
         // that.
         let mut command = Command::new("env");
-        command.args(["--default-signal=HUP,USR1,TERM", self.binary.0]);
+        command.args(["--default-signal=HUP,USR1,TERM,INT", self.binary.0]);
         command.arg("run").arg("-c").arg(self.path("client.toml")).args(words);
         command.current_dir(self.cluster.dir.path()).env_remove("TENURE_CONFIG").stdin(Stdio::null());
         command.envs(environment.iter().copied());

@@ -190,6 +190,15 @@ pub(crate) struct Group {
     pub(crate) nearest: Option<String>,
 }
 
+/// The answer of `GET /v1/groups/{group}/candidates`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Candidates {
+    /// The group.
+    pub(crate) group: String,
+    /// The processes that stand by, by name: they have asked for it lately and do not lead it.
+    pub(crate) candidates: Vec<String>,
+}
+
 /// The answer of `GET /v1/groups`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Groups {
@@ -405,7 +414,9 @@ pub(crate) struct Problem {
 pub(crate) enum Code {
     /// The request makes no sense.
     BadRequest,
-    /// The token is missing or wrong.
+    /// A token, or a client's certificate, is needed and was not shown.
+    NoToken,
+    /// The token is wrong.
     BadToken,
     /// The request is not allowed: the key does not suffice, or the host is not one that is
     /// answered.
@@ -437,8 +448,9 @@ pub(crate) enum Code {
 impl Code {
     /// All of them.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::BadRequest,
+        Self::NoToken,
         Self::BadToken,
         Self::Forbidden,
         Self::NotFound,
@@ -458,6 +470,7 @@ impl Code {
     fn told(self) -> (&'static str, u16) {
         match self {
             Self::BadRequest => ("bad_request", 400),
+            Self::NoToken => ("no_token", 401),
             Self::BadToken => ("bad_token", 401),
             Self::Forbidden => ("forbidden", 403),
             Self::NotFound => ("not_found", 404),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use hyper::Uri;
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
@@ -162,7 +162,7 @@ impl Connector {
         let wire: Box<dyn Wire> = match &self.tls {
             Some(connector) if endpoint.tls => {
                 let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| error.to_string())?;
-                Box::new(connector.connect(name, tcp).await.map_err(|error| format!("TLS: {error}"))?)
+                Box::new(connector.connect(name, tcp).await.map_err(|error| tls(&error, &endpoint.host))?)
             }
             _ => Box::new(tcp),
         };
@@ -174,6 +174,33 @@ impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connector").field("tls", &self.tls.is_some()).finish()
     }
+}
+
+/// Why TLS failed, and what to do.
+fn tls(error: &io::Error, host: &str) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let Some(rustls::Error::InvalidCertificate(why)) = inner else { return format!("TLS: {error}") };
+    let (what, advice) = match why {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => (
+            "no authority that is trusted here has signed it".to_owned(),
+            "name the one that did as `ca` under [client]",
+        ),
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            (format!("it is not for '{host}'"), "ask by a name that it has, or make one for this name")
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            ("it has expired".to_owned(), "make another, or look at this machine's clock")
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            ("it is not valid yet".to_owned(), "look at this machine's clock")
+        }
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => (
+            "it is the certificate of an authority, or signs itself".to_owned(),
+            "give the daemon one that an authority has signed (docs/guides/deploy.md)",
+        ),
+        other => (other.to_string(), "see docs/guides/deploy.md"),
+    };
+    format!("the daemon's certificate is refused: {what}; {advice}")
 }
 
 /// Without the number that the system adds.

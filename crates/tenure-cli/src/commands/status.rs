@@ -3,9 +3,9 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::api::{self, DoubtedTerm, Packed, State};
+use crate::api::{self, DoubtedTerm, Packed, State, group_path};
 use crate::arguments::Common;
-use crate::client::{self, Asking};
+use crate::client::{self, Asking, Client, Trouble, group_name};
 use crate::failure::Failure;
 use crate::output::{Answer, Table, Verdict, many, pairs};
 
@@ -13,17 +13,22 @@ use crate::output::{Answer, Table, Verdict, many, pairs};
 #[derive(Args, Debug)]
 #[command(
     after_help = "One daemon answers, and says how it sees the others. `tenure top` shows the same as it changes.
+With GROUP: who leads it, and which processes stand by, to which `tenure transfer` can hand over.
 
 Examples:
   tenure status
+  tenure status jobs
   tenure status -o json
   tenure status --all
   tenure status --endpoint http://127.0.0.1:7403      as the second node of `tenure up` sees it
 
-Exit codes: 0 the daemon is ready, 1 it is not (it says why), 2 error, 69 no daemon answers, 77
-the token is refused, 78 no daemon is known"
+Exit codes: 0 the daemon is ready, 1 it is not (it says why), or nobody leads GROUP, 2 error,
+69 no daemon answers, 77 the token is refused, 78 no daemon is known"
 )]
 pub(crate) struct Status {
+    /// One group [default: the whole cluster]
+    #[arg(value_parser = group_name)]
+    group: Option<String>,
     /// Also the groups that nobody has led or asked about for an hour
     #[arg(long)]
     all: bool,
@@ -36,12 +41,38 @@ impl Status {
     /// Does it.
     pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
         let client = self.asking.client(common)?;
+        if let Some(group) = &self.group {
+            return one(&client, group, common);
+        }
         let status: api::Status =
             client::block_on(client.get(if self.all { "/v1/status?all" } else { "/v1/status" }))??;
         let mut answer = Answer::new(common.output, || json!(status), || table(&status));
         answer.verdict = Verdict::broken_if(!status.ready);
         Ok(answer)
     }
+}
+
+/// One group: its leader, and those that stand by.
+fn one(client: &Client, group: &str, common: &Common) -> Result<Answer, Failure> {
+    let (group, standing): (api::Group, api::Candidates) = client::block_on(async {
+        let known = client.get(&group_path(group, "")).await?;
+        Ok::<_, Trouble>((known, client.get(&group_path(group, "/candidates")).await?))
+    })??;
+    let json = || {
+        let mut value = json!(group);
+        value["candidates"] = json!(standing.candidates);
+        value
+    };
+    let mut answer = Answer::new(common.output, json, || {
+        let nobody = || "nobody that is no member".to_owned();
+        let stand_by = Some(standing.candidates.join(", ")).filter(|names| !names.is_empty());
+        let mut lines = vec![("group", group.group.clone()), ("leader", leader(&group).to_owned())];
+        lines.extend(group.term.map(|term| ("term", term.to_string())));
+        lines.push(("stands by", stand_by.unwrap_or_else(nobody)));
+        pairs(lines)
+    });
+    answer.verdict = Verdict::broken_if(group.state != State::Leader);
+    Ok(answer)
 }
 
 fn table(status: &api::Status) -> String {
@@ -140,15 +171,19 @@ fn members(members: &[api::Member]) -> Table {
     table
 }
 
+fn leader(group: &api::Group) -> &str {
+    match group.state {
+        State::Leader => group.leader.as_deref().unwrap_or("?"),
+        State::Nobody => "nobody",
+        State::Weak => "nobody: too few members hear each other",
+        State::Unknown => "not known",
+    }
+}
+
 fn groups(groups: &[api::Group]) -> Table {
     let mut table = Table::new(["group", "leader", "term", "leads for"]);
     for group in groups {
-        let leader = match group.state {
-            State::Leader => group.leader.as_deref().unwrap_or("?"),
-            State::Nobody => "nobody",
-            State::Weak => "nobody: too few members hear each other",
-            State::Unknown => "not known",
-        };
+        let leader = leader(group);
         let left = group.leads_for_ms.map(|ms| format!("{ms} ms"));
         table.row([
             group.group.clone(),

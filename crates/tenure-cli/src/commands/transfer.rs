@@ -28,6 +28,7 @@ ended. -o json has the term that has ended, and that of the new leader as \"new_
 daemon has heard of it within 2 s).
 
 Examples:
+  tenure status jobs                    who stands by
   tenure transfer jobs --to app-2
 
 Exit codes: 0 it has handed over, 1 nobody leads, or the leader or the other declined, 2 error,
@@ -37,7 +38,7 @@ pub(crate) struct Transfer {
     /// The group
     #[arg(value_parser = group_name)]
     group: String,
-    /// The process that shall lead
+    /// The process that shall lead; the beginning of its name, if no other that stands by has it
     #[arg(long, value_name = "NODE", value_parser = node_name)]
     to: String,
     /// Whom to ask
@@ -52,6 +53,27 @@ fn node_name(text: &str) -> Result<String, String> {
 impl Transfer {
     /// Does it.
     pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
+        let this = Self { to: self.meant(common)?, ..self };
+        this.hand_over(common)
+    }
+
+    /// The process that is meant: the one of this name, or the only one that stands by whose name
+    /// begins so. The end of most names is drawn.
+    fn meant(&self, common: &Common) -> Result<String, Failure> {
+        let client = self.asking.client(common)?;
+        let path = group_path(&self.group, "/candidates");
+        let Ok(standing) = client::block_on(client.get::<api::Candidates>(&path))? else {
+            return Ok(self.to.clone()); // A daemon that does not say: the leader asks the process.
+        };
+        let candidates = &standing.candidates;
+        let begin: Vec<&String> = candidates.iter().filter(|name| name.starts_with(&self.to)).collect();
+        match begin.as_slice() {
+            [only] if !candidates.contains(&self.to) => Ok((*only).clone()),
+            _ => Ok(self.to.clone()),
+        }
+    }
+
+    fn hand_over(&self, common: &Common) -> Result<Answer, Failure> {
         let order = |within_ms| TransferOrder { to: self.to.clone(), within_ms };
         let (done, client) = match act::done(common, &self.asking, (&self.group, "transfer"), order)? {
             Ok(ordered) => ordered,

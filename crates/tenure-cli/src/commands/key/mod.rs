@@ -82,8 +82,9 @@ where that is no cluster's key. Members need not be told: they derive the same k
 A candidate's key is for an application, on as many hosts as it has: each process takes a name of
 its own, NAME-… (so does one for a name that ends with '*': each name begins so). With --exact it
 is for one process, called NAME; of two at once, the members serve the one that began last.
-Without --days a key does not expire. Members judge that by a date that follows their wall clocks, but not when
-these jump (docs/guides/keys.md).
+
+Without --days a key does not expire. Members judge that by a date that follows their wall clocks,
+but not when these jump (docs/guides/keys.md).
 
 Examples:
   tenure key derive --candidate app1 --groups 'app1/*'
@@ -186,32 +187,34 @@ fn of_application(names: &Names) -> Result<Names, Failure> {
     Names::new(&format!("{names}-*")).map_err(Failure::config)
 }
 
-/// The cluster's id, key and founding, as the configuration has them.
+/// The cluster's id, key and founding, as the configuration has them. The operator's file names the
+/// cluster's key beside that of clients, which is not needed here and may be lost.
 fn cluster_key(common: &Common) -> Result<(ClusterId, ClusterKey, Option<u128>), Failure> {
     let settings = common.settings()?;
-    let config = settings.node()?;
     let path = settings.path().display();
-    let beside = settings.client.cluster_key_file.as_deref().map(|file| settings.resolve(file));
-    let key = match (config.key, beside) {
-        (AnyKey::Cluster(key), _) => key,
-        (AnyKey::Scoped(_), Some(file)) => match read(&file)? {
-            AnyKey::Cluster(key) => key,
-            AnyKey::Scoped(_) => {
-                return Err(Failure::config(format!("{} is no cluster's key", file.display())));
-            }
-        },
-        (AnyKey::Scoped(_), None) => {
-            return Err(Failure::config(format!(
-                "{path} has a derived key, and only the cluster's can derive others: name a member's configuration with -c FILE"
-            )));
-        }
-    };
-    let cluster = config.cluster.ok_or_else(|| {
+    let no_cluster = || {
         Failure::config(format!(
             "{path} does not say which cluster: write cluster_id, which `tenure init` printed"
         ))
-    })?;
-    Ok((cluster, key, config.lineage))
+    };
+    if let Some(file) = settings.client.cluster_key_file.as_deref() {
+        let file = settings.resolve(file);
+        let AnyKey::Cluster(key) = read(&file)? else {
+            return Err(Failure::config(format!("{} is no cluster's key", file.display())));
+        };
+        let id = settings.text("cluster_id").ok_or_else(no_cluster)?;
+        let cluster = id.parse().map_err(|error| Failure::config(format!("{path}: cluster_id: {error}")))?;
+        let lineage = settings.text("lineage").map(|text| u128::from_str_radix(&text, 16)).transpose();
+        let lineage = lineage.map_err(|error| Failure::config(format!("{path}: lineage: {error}")))?;
+        return Ok((cluster, key, lineage));
+    }
+    let config = settings.node()?;
+    let AnyKey::Cluster(key) = config.key else {
+        return Err(Failure::config(format!(
+            "{path} has a derived key, and only the cluster's can derive others: name a member's configuration with -c FILE"
+        )));
+    };
+    Ok((config.cluster.ok_or_else(no_cluster)?, key, config.lineage))
 }
 
 /// To a file that only its owner may read, or to stdout.

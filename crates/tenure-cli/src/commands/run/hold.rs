@@ -252,7 +252,7 @@ impl Hold<'_> {
             }
             let dead = runner.take_over(self.end);
             let stop = self.stop.take().unwrap_or(Stop::Lease);
-            runner.note("the sentinel did not end the command in time: the runner did");
+            runner.note("take_over", "the sentinel did not end the command in time: the runner did");
             return Some(Ended { code: None, stop: Some(stop), dead });
         }
         if self.asleep(now, runner) {
@@ -283,7 +283,7 @@ impl Hold<'_> {
         match report {
             Report::Awake => self.awake = true,
             Report::Started { job: Job::Work, pid } => {
-                runner.note(&format!("the command runs as process {pid}"));
+                runner.note("started", &format!("the command runs as process {pid}"));
                 self.look_later(runner);
             }
             Report::Ended { job: Job::Elected, how: How::Code(0) } if self.stop.is_none() => {
@@ -296,12 +296,16 @@ impl Hold<'_> {
             Report::Refused { job: Job::Health, .. } => self.look_later(runner),
             Report::Refused { why, .. } => self.stop(Stop::Refused(why), runner),
             Report::Terminating(Why::Lease) => {
-                runner.note("the lease is running out and was not renewed: the command gets TERM");
+                runner
+                    .note("expiring", "the lease is running out and was not renewed: the command gets TERM");
             }
             Report::Terminating(Why::Disturbed) => {
-                runner.note("this machine was suspended, or paused by its host: the command is ended");
+                runner.note(
+                    "disturbed",
+                    "this machine was suspended, or paused by its host: the command is ended",
+                );
             }
-            Report::Killing => runner.note("the command did not end in time: it gets KILL"),
+            Report::Killing => runner.note("killing", "the command did not end in time: it gets KILL"),
             Report::Over { code, why } => return self.over(code, why, runner),
             Report::Ready { .. } | Report::Started { .. } | Report::Ended { .. } | Report::Terminating(_) => {
             }
@@ -326,7 +330,10 @@ impl Hold<'_> {
             (None, Why::Asked | Why::Orphaned) => Some(Stop::Requested),
         };
         if stop.is_none() && runner.run.respawn && self.tenure.is_leader() {
-            runner.note(&format!("the command ended with {}; it is started again", self.code.unwrap_or(0)));
+            runner.note(
+                "respawn",
+                &format!("the command ended with {}; it is started again", self.code.unwrap_or(0)),
+            );
             self.stage = Stage::Pausing(now().saturating_add(nanos(BREATH)));
             return None;
         }
@@ -381,7 +388,7 @@ impl Hold<'_> {
             _ if self.stop.is_some() => asked.decline("the command is being stopped already"),
             Ok(()) => self.stop(Stop::Asked(asked, Some(to)), runner),
             Err(error) => {
-                runner.note(&format!("not handed over, and leads on: {error}"));
+                runner.note("not_handed_over", &format!("not handed over, and leads on: {error}"));
                 asked.decline(&format!("{error}; the leader leads on"));
             }
         }
@@ -405,7 +412,7 @@ impl Hold<'_> {
         }
         let working = self.stage == Stage::Working;
         if matches!(self.stop, Some(Stop::Signal(_))) {
-            runner.note("asked to end again: the command gets KILL");
+            runner.note("killing", "asked to end again: the command gets KILL");
             self.end_within(Duration::ZERO, working, runner);
             return None;
         }

@@ -73,6 +73,10 @@ Not guaranteed:
   hands its work to a process it did not start. There only a fence protects: give the token with
   each write. See docs/guides/run.md.
 
+Events:
+  go to standard error: a line each, or with -o json an object each (event, level, group, node,
+  message). -q keeps errors only.
+
 Exit codes:
   the command's own; 128+N if signal N ended it; 126, 127 it cannot be run or found
   69 no quorum within --wait     75 not elected within --wait
@@ -172,7 +176,8 @@ impl Run {
             .enable_all()
             .build()
             .map_err(|error| system("the system refuses a runtime", error))?;
-        let code = runtime.block_on(supervise::supervise(self, (config, key_file), brief, posted))?;
+        let code =
+            runtime.block_on(supervise::supervise(self, (config, key_file, common.output), brief, posted))?;
         Ok(Answer { verdict: Verdict::Code(code), ..Answer::text(String::new()) })
     }
 

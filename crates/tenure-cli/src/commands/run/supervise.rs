@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use tenure::{CampaignError, Config, Key, Leadership, Node, NodeName, Stopped, Tenure};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
@@ -11,11 +12,11 @@ use super::hold::{Ended, Stop};
 use super::key_file::KeyFile;
 use super::post::{Brief, Post, Posted};
 use super::timing::{Timing, nanos, now};
-use super::waiting::{LOOK, Waiting, no_quorum};
+use super::waiting::{LOOK, RESPITE, Waiting, no_quorum};
 use super::wire::{How, Job, Order, Report};
 use super::{Run, UNDEAD, family, signals};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Format};
 
 /// How long to wait for the last words of others when all is done.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -56,6 +57,8 @@ pub(super) struct Runner {
     key_at: u64,
     /// The members have taken the key, at least once.
     was_taken: bool,
+    /// How events are written.
+    format: Format,
 }
 
 /// The next step after a term.
@@ -78,7 +81,7 @@ enum Outcome {
 /// Runs the command whenever this process leads. Returns the exit code.
 pub(super) async fn supervise(
     run: Run,
-    (config, key_file): (Config, Option<KeyFile>),
+    (config, key_file, format): (Config, Option<KeyFile>, Format),
     brief: Brief,
     posted: Posted,
 ) -> Result<u8, Failure> {
@@ -105,6 +108,7 @@ pub(super) async fn supervise(
         key_file,
         key_at: 0,
         was_taken: false,
+        format,
     };
     let result = runner.live().await;
     runner.post.order(&Order::Quit);
@@ -139,16 +143,28 @@ impl Runner {
         self.node.name()
     }
 
-    /// Writes a note to the terminal or log of the caller.
-    pub(super) fn note(&self, what: &str) {
+    /// Writes an event to the terminal or log of the caller: a line for people, or an object.
+    pub(super) fn note(&self, event: &str, what: &str) {
         if !self.run.quiet {
-            output::note(&format!("tenure: {}: {what}", self.run.group));
+            self.write("info", event, what);
         }
     }
 
     /// Writes an error, also where the caller wants nothing else.
-    pub(super) fn warn(&self, what: &str) {
-        output::note(&format!("tenure: {}: {what}", self.run.group));
+    pub(super) fn warn(&self, event: &str, what: &str) {
+        self.write("error", event, what);
+    }
+
+    fn write(&self, level: &str, event: &str, message: &str) {
+        let group = &self.run.group;
+        output::note(&match self.format {
+            Format::Table => format!("tenure: {group}: {message}"),
+            Format::Json => {
+                let node = self.node.name().as_str();
+                json!({ "event": event, "level": level, "group": group, "node": node, "message": message })
+                    .to_string()
+            }
+        });
     }
 
     async fn live(&mut self) -> Result<u8, Failure> {
@@ -194,7 +210,7 @@ impl Runner {
             if rest.is_zero() {
                 return Err(refusal(&error));
             }
-            self.warn(&format!("stands back: {error}"));
+            self.warn("stands_back", &format!("stands back: {error}"));
             if let Some(signal) = self.stand_back(rest.min(STAND_BACK), &error).await {
                 return Ok(Err(signal));
             }
@@ -206,7 +222,6 @@ impl Runner {
         let group = self.run.group.clone();
         let campaign = node.campaign(&group);
         let late = sleep_until(limit.unwrap_or_else(Instant::now));
-        let mut respite = limit.is_some();
         let mut look = interval(LOOK);
         tokio::pin!(campaign, late);
         loop {
@@ -222,10 +237,8 @@ impl Runner {
                     }
                 }
                 () = &mut late, if limit.is_some() => {
-                    let more = if respite { waiting.respite(self).await } else { None };
-                    let Some(end) = more else { return Outcome::Late };
-                    respite = false;
-                    late.as_mut().reset(end);
+                    let Some(end) = waiting.respite(self).await else { return Outcome::Late };
+                    late.as_mut().reset(end.min(Instant::now() + RESPITE)); // Somebody may lead by then.
                 }
                 _ = look.tick() => {
                     self.was_taken |= self.node.is_ready();
@@ -262,17 +275,17 @@ impl Runner {
         match read {
             Ok(Key::Scoped(key)) if !key.names().has(self.node.name()) => {
                 let (names, name) = (key.names(), self.node.name());
-                self.warn(&format!("{path}: the new key is for {names}, and this process is called {name}: restart it to take the key"));
+                self.warn("key_not_taken", &format!("{path}: the new key is for {names}, and this process is called {name}: restart it to take the key"));
                 false
             }
             Ok(key) => {
                 self.node.set_keys(&key, &[]);
                 self.key = key;
-                self.note(&format!("has taken a new key from {path}"));
+                self.note("key_taken", &format!("has taken a new key from {path}"));
                 true
             }
             Err(failure) => {
-                self.warn(&format!("the key has changed, and cannot be used: {failure}"));
+                self.warn("key_not_taken", &format!("the key has changed, and cannot be used: {failure}"));
                 false
             }
         }
@@ -317,7 +330,7 @@ impl Runner {
     /// One term, from its first instant to the lease given back.
     async fn lead(&mut self, tenure: Tenure) -> Result<Next, Failure> {
         while self.resigned.try_recv().is_ok() {} // Requests of the last command.
-        self.note(&format!("leads in term {} as {}", tenure.term().0, self.node.name()));
+        self.note("leads", &format!("leads in term {} as {}", tenure.term().0, self.node.name()));
         let environment = self.environment(&tenure);
         let mut new = true;
         let ended = loop {
@@ -332,8 +345,8 @@ impl Runner {
             }
             let _ = self.post.board.publish(0);
             match &ended.stop {
-                Some(stop @ (Stop::Hook(_) | Stop::Health(_))) => self.warn(&stop.to_string()),
-                Some(stop) => self.note(&format!("{stop}; everything that ran is dead")),
+                Some(stop @ (Stop::Hook(_) | Stop::Health(_))) => self.warn("stopped", &stop.to_string()),
+                Some(stop) => self.note("stopped", &format!("{stop}; everything that ran is dead")),
                 None => {}
             }
             match self.hand_over(&tenure, ended).await {
@@ -362,7 +375,7 @@ impl Runner {
         };
         let leads_on = tenure.is_leader();
         let then = if leads_on { "it leads on, and starts the command again" } else { "it leads no more" };
-        self.note(&format!("not handed over: {error}; {then}"));
+        self.note("not_handed_over", &format!("not handed over: {error}; {then}"));
         asked.decline(&format!("{error}; {then}"));
         (!leads_on).then_some(ended)
     }
@@ -403,7 +416,7 @@ impl Runner {
     fn back_off(&self) -> Duration {
         let doublings = self.hook_failed.saturating_sub(1).min(16);
         let rest = (self.lease * (1 << doublings)).min(LONGEST_REST);
-        self.warn(&format!("campaigns again in {} s", rest.as_secs()));
+        self.warn("stands_back", &format!("campaigns again in {} s", rest.as_secs()));
         rest
     }
 
@@ -452,18 +465,18 @@ impl Runner {
         };
         match timeout(self.run.hook_timeout + FAREWELL, done).await {
             Ok(Some(How::Code(0))) => {}
-            Ok(Some(how)) => self.warn(&format!("--on-lost {how}")),
-            Ok(None) | Err(_) => self.warn("--on-lost could not be run"),
+            Ok(Some(how)) => self.warn("hook_failed", &format!("--on-lost {how}")),
+            Ok(None) | Err(_) => self.warn("hook_failed", "--on-lost could not be run"),
         }
     }
 
     /// Somebody cannot be killed. Nothing is given back: the lease runs out, and nobody leads
     /// before.
     fn give_up(&mut self, tenure: Tenure) -> ! {
-        output::note(&format!(
-            "tenure: {}: the command cannot be confirmed dead (uninterruptible, or another user's): the lease is left to run out; look for its processes",
-            self.run.group
-        ));
+        self.warn(
+            "undead",
+            "the command cannot be confirmed dead (uninterruptible, or another user's): the lease is left to run out; look for its processes",
+        );
         tenure.clone().resign(); // No more renewals; what the grantors promised stands as long as a clone is left.
         std::mem::forget(tenure);
         let _ = std::fs::remove_dir_all(&self.brief.scratch);

@@ -13,18 +13,23 @@ const FIRST: Duration = Duration::from_millis(1500);
 /// How often it looks whether there is something new to say.
 pub(super) const LOOK: Duration = Duration::from_millis(500);
 
+/// How often a campaign whose time is over looks whether somebody leads.
+pub(super) const RESPITE: Duration = Duration::from_millis(100);
+
 /// How long members may take to report who leads.
 const REPORTED_WITHIN: Duration = Duration::from_millis(500);
 
 /// How long a runner has at least to reach the members.
-const ONE_TRY: Duration = Duration::from_secs(1);
+const ONE_TRY: Duration = Duration::from_secs(2);
 
 /// How long an election takes at most where nobody leads and a quorum is within reach.
-const ELECTION: Duration = Duration::from_secs(2);
+const ELECTION: Duration = Duration::from_secs(5);
 
 /// A wait for the leadership, and the last word on it.
 pub(super) struct Waiting {
     since: Instant,
+    /// Since when a quorum is within reach, as was seen when `--wait` was over.
+    ready: Option<Instant>,
     watch: Option<Watch>,
     said: Option<String>,
 }
@@ -32,7 +37,7 @@ pub(super) struct Waiting {
 impl Waiting {
     /// From now on.
     pub(super) fn begin() -> Self {
-        Self { since: Instant::now(), watch: None, said: None }
+        Self { since: Instant::now(), ready: None, watch: None, said: None }
     }
 
     /// Says what has changed.
@@ -42,7 +47,7 @@ impl Waiting {
         }
         let Some(why) = self.why(runner).await else { return };
         if self.said.as_ref() != Some(&why) {
-            runner.note(&format!("waits: {why}"));
+            runner.note("waits", &format!("waits: {why}"));
             self.said = Some(why);
         }
     }
@@ -84,11 +89,14 @@ impl Waiting {
     /// `--wait` is over: for how much longer the campaign may go on all the same. One try is made
     /// in any case, and an election that nobody else has won is brought to its end.
     pub(super) async fn respite(&mut self, runner: &Runner) -> Option<Instant> {
-        if !runner.node().is_ready() {
-            return Some(self.since + ONE_TRY).filter(|end| Instant::now() < *end);
-        }
-        let led = matches!(self.reported(runner).await, Leadership::Leader { .. });
-        (!led).then(|| Instant::now() + ELECTION)
+        let end = if !runner.node().is_ready() {
+            self.since + ONE_TRY
+        } else if matches!(self.reported(runner).await, Leadership::Leader { .. }) {
+            return None;
+        } else {
+            *self.ready.get_or_insert_with(Instant::now) + ELECTION
+        };
+        Some(end).filter(|end| Instant::now() < *end)
     }
 }
 

@@ -73,7 +73,7 @@ impl IntoResponse for Refused {
         let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let problem = Problem { code: self.code.name().to_owned(), message: self.message.clone() };
         let mut response = (status, Json(Refusal { error: problem })).into_response();
-        if self.code == Code::BadToken
+        if matches!(self.code, Code::NoToken | Code::BadToken)
             && let Ok(value) = "Bearer".parse()
         {
             response.headers_mut().insert(WWW_AUTHENTICATE, value);

@@ -190,7 +190,7 @@ impl Gate {
         };
         if rules.certificate && certificate.is_none() {
             return Err(Refused::new(
-                Code::BadToken,
+                Code::NoToken,
                 "a client's certificate is needed: set client.cert and client.key",
             ));
         }
@@ -266,7 +266,7 @@ fn unknown_token(unwelcome: &Unwelcome) -> Refused {
 fn too_little(identity: &Identity, role: Role) -> Refused {
     if !identity.is_known {
         return Refused::new(
-            Code::BadToken,
+            Code::NoToken,
             format!(
                 "this needs the role '{role}': ask over the daemon's unix socket, or set client.token_file to a file with a token that carries it"
             ),

@@ -64,6 +64,16 @@ pub(super) async fn one(
     desk.group(&GroupName::new(&group)?).await.map(Json)
 }
 
+/// `GET /v1/groups/{group}/candidates`
+pub(super) async fn candidates(
+    State(desk): State<Desk>,
+    Path(group): Path<String>,
+) -> Result<Json<api::Candidates>, Refused> {
+    let candidates = desk.node.candidates(&GroupName::new(&group)?).await?;
+    let candidates = candidates.iter().map(ToString::to_string).collect();
+    Ok(Json(api::Candidates { group, candidates }))
+}
+
 /// `POST /v1/groups/{group}/verify`
 pub(super) async fn verify(
     State(desk): State<Desk>,

@@ -24,6 +24,7 @@ pub(super) fn routes() -> Vec<Route> {
         ("get", "/v1/status", Need::READ, get(status::status)),
         ("get", "/v1/groups", Need::READ, get(groups::list)),
         ("get", "/v1/groups/{group}", Need::READ, get(groups::one)),
+        ("get", "/v1/groups/{group}/candidates", Need::READ, get(groups::candidates)),
         ("get", "/v1/groups/{group}/watch", Need::READ, get(streams::group)),
         ("post", "/v1/groups/{group}/verify", Need::READ, post(groups::verify)),
         ("post", "/v1/groups/{group}/proclaim", Need::operate("proclaim"), post(groups::proclaim)),
