@@ -20,8 +20,8 @@ const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 const BEGIN: &str = "<!-- transcript: written by crates/tenure-cli/tests/readme.rs -->\n```console\n";
 const END: &str = "```\n<!-- end of transcript -->\n";
 
-/// In the lines of a runner that waits. Which of them come while a leader is lost depends on when it
-/// looks.
+/// In the lines of a runner that waits. Which of them come while a leader is lost depends on when
+/// it looks.
 const WAITS: &str = ": waits: ";
 
 /// Where ports begin when nobody says otherwise.

@@ -29,8 +29,8 @@ type Write = dyn FnOnce(&mut dyn io::Write) -> io::Result<()> + Send;
 impl Capture {
     /// A state that `write` turns into bytes, later and on another thread.
     ///
-    /// The closure holds a state that does not change any more: a clone of it, or a shared part that
-    /// is copied before it is changed.
+    /// The closure holds a state that does not change any more: a clone of it, or a shared part
+    /// that is copied before it is changed.
     pub fn new(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()> + Send + 'static) -> Self {
         Self(Captured::Writes(Box::new(write)))
     }
