@@ -130,6 +130,20 @@ fn a_key_is_derived_in_both_spellings_and_shown_without_its_secret() {
 }
 
 #[test]
+fn the_operator_derives_keys_without_that_of_clients() {
+    let cluster = Daemons::found(TENURE, 1, "");
+    let dir = cluster.path();
+    let before = TENURE.succeeds(dir, "key show client.key -o json");
+    let before: Value = serde_json::from_str(&before).unwrap();
+    fs::remove_file(dir.join("client.key")).unwrap();
+    TENURE.succeeds(dir, "key derive --candidate client --groups * --out client.key -c tenure.toml");
+    let after: Value = serde_json::from_str(&TENURE.succeeds(dir, "key show client.key -o json")).unwrap();
+    for field in ["name", "groups", "cluster_id", "key_id", "lineage"] {
+        assert_eq!(before[field], after[field], "{field}");
+    }
+}
+
+#[test]
 fn keys_that_cannot_be_made_are_refused() {
     let cluster = Daemons::found(TENURE, 1, "");
     let dir = cluster.path();
