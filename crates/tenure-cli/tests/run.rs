@@ -327,8 +327,7 @@ fn an_operator_who_asks_for_it_is_answered_when_the_command_is_dead() {
     assert!(is_alive(pid));
     let _second = stage.jobs(&["--name=two"], "echo $$ > second; exec sleep 600");
     let to = NodeName::new("two").unwrap();
-    // The second may still be on its way to the campaign: then the first resigns, and is asked
-    // again when it leads.
+    // The second may still be on its way to the campaign: then it does not stand by yet.
     stage.wait("the hand-over", || stage.ask(OperatorRequest::Transfer { to: to.clone() }).ok());
     assert!(!is_alive(pid), "it was dead before the answer");
     let second = stage.pid("second");

@@ -48,7 +48,7 @@ impl Driver {
         self.refused.by.insert(by, why);
         let Some(why) = self.key_refusal() else { return };
         let name_in_use = why == KeyRefusal::NameInUse;
-        if !std::mem::replace(&mut self.refused.said, true) && !name_in_use {
+        if !name_in_use && !std::mem::replace(&mut self.refused.said, true) {
             tracing::error!(name: "tenure.key_refused", node = %self.name, why = %why, "the members refuse the key of this process: ask for a new one (`tenure key derive`)");
         }
         let error = match name_in_use {

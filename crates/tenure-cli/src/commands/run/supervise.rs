@@ -21,7 +21,7 @@ use crate::output::{self, Format};
 /// How long to wait for the last words of others when all is done.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// How long a process stands back that the members refuse because another has its name.
+/// How long a process stands back that the members refuse, for its name or its key.
 const STAND_BACK: Duration = Duration::from_secs(15);
 
 /// How often the file of the key is looked at.
@@ -188,7 +188,7 @@ impl Runner {
     /// Waits until this process leads, or a signal asks it to end.
     async fn elected(&mut self, wait: Option<Duration>) -> Result<Result<Tenure, i32>, Failure> {
         let limit = wait.map(|wait| Instant::now() + wait);
-        let mut waiting = Waiting::begin();
+        let (mut waiting, mut told) = (Waiting::begin(), None);
         loop {
             let node = self.node.clone();
             let outcome = self.campaign(&node, limit, &mut waiting).await;
@@ -206,14 +206,17 @@ impl Runner {
             if !may_change {
                 return Err(refusal(&error));
             }
-            let rest = limit.map_or(STAND_BACK, |limit| limit.saturating_duration_since(Instant::now()));
-            if rest.is_zero() {
+            let left = limit.map_or(Duration::MAX, |limit| limit.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
                 return Err(refusal(&error));
             }
-            self.warn("stands_back", &format!("stands back: {error}"));
-            if let Some(signal) = self.stand_back(rest.min(STAND_BACK), &error).await {
+            if told.as_ref() != Some(&error) {
+                self.warn("stands_back", &format!("stands back: {error}"));
+            }
+            if let Some(signal) = self.stand_back(left.min(STAND_BACK)).await {
                 return Ok(Err(signal));
             }
+            told = Some(error);
         }
     }
 
@@ -251,18 +254,14 @@ impl Runner {
 
     /// Waits until the members may take this process again: for a while, or for a new key. Says if
     /// a signal asks us to end.
-    async fn stand_back(&mut self, rest: Duration, error: &CampaignError) -> Option<i32> {
-        let by_key = matches!(error, CampaignError::KeyRefused { .. });
+    async fn stand_back(&mut self, rest: Duration) -> Option<i32> {
         let end = Instant::now() + rest;
-        loop {
-            let new_key = self.look_at_key();
-            if new_key || !by_key && Instant::now() >= end {
-                return None;
-            }
+        while !self.look_at_key() && Instant::now() < end {
             if let Some(signal) = self.rest(LOOK).await {
                 return Some(signal);
             }
         }
+        None
     }
 
     /// Takes another key from its file, if there is one. Says whether it did.
