@@ -36,8 +36,12 @@ struct Application {
 
 impl Application {
     fn start(daemons: &HttpCluster) -> Self {
+        Self::start_as(daemons, "app")
+    }
+
+    fn start_as(daemons: &HttpCluster, name: &str) -> Self {
         let runtime = Runtime::new().unwrap();
-        let node = runtime.block_on(Node::start(daemons.cluster.outsider("app", Role::Candidate))).unwrap();
+        let node = runtime.block_on(Node::start(daemons.cluster.outsider(name, Role::Candidate))).unwrap();
         Self { runtime, node }
     }
 
@@ -166,10 +170,16 @@ fn leaderships_of_processes_that_are_no_members_are_in_the_daemons_logs() {
     wait_for(&["event=leader ", "group=jobs", "leader=app", &term]);
     drop(tenure);
     wait_for(&["event=leader_gone", "group=jobs", "leader=app", &term, "how=resigned"]);
-    // An order has its giver in the log of the daemon that was asked, and its effect in all.
     let next = app.lead("jobs");
     let term = format!("term={}", next.term());
     wait_for(&["event=leader ", &term]);
-    drop(next);
-    wait_for(&["event=leader_gone", &term]);
+    let other = Application::start_as(&daemons, "other");
+    let node = other.node.clone();
+    let campaign = other.runtime.spawn(async move { node.campaign("jobs").await });
+    let to = tenure::NodeName::new("other").unwrap();
+    let handed_over = || app.runtime.block_on(next.transfer(&to)).ok();
+    daemons.wait("the hand-over", handed_over);
+    let successor = other.runtime.block_on(campaign).unwrap().unwrap();
+    wait_for(&["event=leader_gone", &term, "how=\"handed over\"", "successor=other"]);
+    wait_for(&["event=leader ", "leader=other", &format!("term={}", successor.term())]);
 }

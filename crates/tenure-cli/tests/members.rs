@@ -51,6 +51,7 @@ fn members_are_listed_added_replaced_and_removed() {
     assert_eq!(daemons.json(&["members", "add", "n4", &address]), json!({ "change": "add", "epoch": 1 }));
     daemons.await_ready("n4");
     assert_eq!(daemons.members("n4"), ["n1", "n2", "n3", "n4"]);
+    doctor_finds(&daemons, 4);
     daemons.json(&["members", "remove", "n2"]);
     assert_eq!(daemons.members("n1"), ["n1", "n3", "n4"]);
     daemons.join("n5");
@@ -74,6 +75,22 @@ fn members_are_listed_added_replaced_and_removed() {
     let table = daemons.tenure(&["members", "list"]);
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
     assert!(table.contains("longest lease") && table.contains("n5"), "{table}");
+}
+
+/// The doctor reaches all members, those too that the file of a founder lacks, and says
+/// that it lacks them.
+fn doctor_finds(daemons: &ChangingCluster, members: usize) {
+    let mut command = TENURE.command();
+    let said = command.args(["doctor", "-o", "json", "-c"]).arg(daemons.path("n1/tenure.toml")).output();
+    let said = said.expect("it runs");
+    let report: serde_json::Value = serde_json::from_slice(&said.stdout).expect("a report");
+    let of =
+        |check: &str| report["findings"].as_array().into_iter().flatten().find(|one| one["check"] == check);
+    let udp = of("udp").expect("a finding");
+    let all = format!("{members} of {members} members answer");
+    assert!(udp["state"] == "ok" && udp["says"].as_str().is_some_and(|text| text.starts_with(&all)), "{udp}");
+    let named = of("members").expect("a finding");
+    assert!(named["state"] == "warn" && named["says"].to_string().contains("lacks members: n4"), "{named}");
 }
 
 #[test]
@@ -150,6 +167,13 @@ fn those_who_are_left_of_a_lost_quorum_go_on_alone() {
     assert_eq!(done["epoch"], 1 << 20);
     daemons.await_ready("n1");
     assert_eq!(daemons.members("n1"), ["n1"]);
+    // One that was given up comes back, and is never ready by the epoch that it remembers.
+    let before = daemons.log("n3").matches("event=ready").count();
+    daemons.start("n3");
+    until("n3 to learn of the change", || daemons.log("n3").contains("event=epoch"));
+    daemons.await_http("n3");
+    assert!(!daemons.is_ready("n3"));
+    assert_eq!(daemons.log("n3").matches("event=ready").count(), before, "{}", daemons.log("n3"));
     daemons.join("n4");
     daemons.await_http("n4");
     daemons.json(&["members", "add", "n4", &daemons.udp("n4")]);

@@ -264,3 +264,29 @@ impl Board {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> LocalTime {
+        LocalTime::from_nanos(seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_group_is_idle_since_its_last_grant_ended_however_it_is_rewritten() {
+        let grant = GrantFacts { holder: None, term: Term(1), until: at(20), leads: true };
+        let granted = Facts { grant: Some(grant), ..Facts::default() };
+        assert_eq!((granted.last_used(at(10)), granted.last_used(at(90))), (at(10), at(20)));
+        let (row, clock) = (Row(Mutex::new(granted)), Clock::boot());
+        let board = Board::new(NodeName::new("a").unwrap(), clock);
+        let group = GroupName::new("g").unwrap();
+        board.try_write().unwrap().rewrite(&group, &row, Facts::default(), at(15));
+        assert_eq!(row.facts().last_used(at(99)), at(15), "given back");
+        let campaigning = Facts { is_campaigning: true, ..Facts::default() };
+        board.try_write().unwrap().rewrite(&group, &row, campaigning, at(30));
+        assert_eq!(row.facts().last_used(at(99)), at(99));
+        board.try_write().unwrap().rewrite(&group, &row, Facts::default(), at(40));
+        assert_eq!(row.facts().last_used(at(99)), at(40));
+    }
+}

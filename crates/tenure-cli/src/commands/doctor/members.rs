@@ -16,6 +16,9 @@ use crate::output::readable;
 /// How long members have to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long after the charter the names of all its members may come.
+const NAMES: Duration = Duration::from_millis(500);
+
 /// A group that is asked about so that every member has something to answer.
 const PROBE: &str = "doctor";
 
@@ -95,14 +98,21 @@ pub(super) async fn greet(config: &Config) -> Result<Greeting, Finding> {
         let (name, address) = (peer.name.clone(), peer.address.clone());
         greeting.members.push(Greeted { name, address, took: None });
     }
+    let mut since = None;
     while clock() - start < PATIENCE {
-        let Ok(status) = node.status().await else { break };
+        let status = node.status().await.map_err(|why| {
+            let advice = "change the configuration, or `tenure members set` what the cluster goes by";
+            Finding::bad("udp", format!("a node by this configuration stops: {why}"), advice)
+        })?;
         if let Some(refused) = refused(&status) {
             node.shutdown().await;
             return Err(refused);
         }
         greeting.note(&status, clock() - start);
-        if greeting.charter.is_some() && greeting.members.iter().all(|member| member.took.is_some()) {
+        let known = *since.get_or_insert_with(clock);
+        if greeting.charter.is_none() {
+            since = None;
+        } else if clock() - known >= NAMES && greeting.members.iter().all(|member| member.took.is_some()) {
             break;
         }
         tokio::time::sleep(LOOK).await;
@@ -130,9 +140,6 @@ impl Greeting {
             let is_member = |member: &Greeted| status.members.iter().any(|name| name.as_str() == member.name);
             let (members, former): (Vec<_>, Vec<_>) = self.members.drain(..).partition(is_member);
             self.former = former.into_iter().map(|member| member.name).collect();
-            let named = |name: &str| members.iter().any(|member| member.name == name);
-            let unnamed = status.members.iter().filter(|name| !named(name.as_str()));
-            self.unnamed = unnamed.map(ToString::to_string).collect();
             self.members = members;
         }
         for peer in status.peers_known.iter().filter(|peer| peer.is_member || self.charter.is_none()) {
@@ -142,6 +149,7 @@ impl Greeting {
             match known {
                 Some(member) => member.took = member.took.or(took),
                 None if peer.is_member => {
+                    self.unnamed.push(name.to_owned());
                     let address = peer.address.clone().unwrap_or_default();
                     self.members.push(Greeted { name: name.to_owned(), address, took });
                 }
