@@ -10,7 +10,7 @@
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tenure::{Answer, ClockBound, GroupName, GroupStatus, Node, Scene, Watch};
@@ -24,6 +24,10 @@ use crate::settings::Settings;
 use super::access::Access;
 use super::answer::Refused;
 use super::kept::{KeptGroups, MOST, SWEEP};
+
+/// A group that nobody has led or campaigned for so long is listed as this member knows it: led by
+/// nobody. It is observed only if somebody asks about it.
+pub(super) const UNUSED: Duration = Duration::from_secs(10);
 
 /// The handle that every handler has. Cheap to clone.
 #[derive(Clone)]
@@ -92,7 +96,10 @@ impl Desk {
     pub(super) async fn look_at_all(&self, groups: &[GroupStatus]) -> Result<(), Refused> {
         let mut new = Vec::new();
         for group in groups.iter().filter(|group| !group.led_here).take(MOST) {
-            if !self.kept().asked(&group.group, clock()) {
+            // A list must not keep members from forgetting a group that nobody uses.
+            if group.idle >= UNUSED && !self.was_asked_about(&group.group) {
+                self.kept().let_go(&group.group);
+            } else if !self.kept().asked(&group.group, clock()) {
                 new.push(self.node.observe(group.group.as_str()).await?);
                 self.keep(&group.group).await?;
             }

@@ -16,7 +16,7 @@ use crate::nearest::nearest;
 
 use super::answer::{Order, Refused};
 use super::audit::Act;
-use super::desk::Desk;
+use super::desk::{Desk, UNUSED};
 use super::status::{count, millis};
 
 /// How many groups are listed if nobody says.
@@ -232,7 +232,12 @@ fn is_of_this_host(mut address: SocketAddr) -> bool {
 
 /// A group as this node observes it, granted it, led it or campaigned for it.
 fn granted(known: &GroupStatus) -> api::Group {
-    let (state, leader, term) = told(&known.leadership);
+    let (told_state, leader, term) = told(&known.leadership);
+    let is_unused = known.idle >= UNUSED && known.grant_remaining.is_none();
+    let state = match told_state {
+        api::State::Unknown if is_unused => api::State::Nobody,
+        other => other,
+    };
     api::Group {
         state,
         leader,

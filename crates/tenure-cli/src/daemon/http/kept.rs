@@ -55,6 +55,11 @@ impl<W> KeptGroups<W> {
         !std::mem::replace(&mut self.swept, true)
     }
 
+    /// Lets go of a group at once.
+    pub(super) fn let_go(&mut self, group: &GroupName) {
+        self.groups.remove(group);
+    }
+
     /// Somebody asks about this very group, not for a list.
     pub(super) fn note_question(&mut self, group: &GroupName, now: Instant) {
         if self.questions.len() >= MOST && !self.questions.contains_key(group) {
