@@ -195,6 +195,12 @@ fn a_node_that_was_removed_is_told_of_and_not_waited_for() {
     let first = up(dir, &format!("--port {}", free_range(6)));
     first.line("Ctrl-C stops it");
     TENURE.succeeds(dir, "members remove n3");
+    // Two that had not heard of it yet would be a quorum of the old epoch for each other.
+    look_for("the change at the members that are left", || {
+        let log =
+            |name: &str| fs::read_to_string(dir.join(format!(".tenure/{name}/log"))).unwrap_or_default();
+        ["n1", "n2"].iter().all(|name| log(name).contains("event=epoch")).then_some(())
+    });
     first.signal(Signal::TERM);
     first.end();
     let second = up(dir, "");

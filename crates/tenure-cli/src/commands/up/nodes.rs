@@ -174,7 +174,7 @@ impl Node {
 
     /// Whether it has said that it is no member. It will not be ready then.
     pub(super) fn is_no_member(&self) -> bool {
-        self.no_member && !self.ready
+        self.no_member
     }
 
     /// Whether it has not ended yet.
@@ -214,10 +214,10 @@ impl Node {
         let mut note = Note::Status;
         for line in said.lines() {
             if line == "READY=1" {
-                self.ready = true;
+                (self.ready, self.no_member) = (true, false);
                 note = Note::Ready;
             } else if line == NO_MEMBER {
-                self.no_member = true;
+                (self.ready, self.no_member) = (false, true);
             } else if let Some(status) = line.strip_prefix("STATUS=") {
                 status.clone_into(&mut self.status);
             }
