@@ -186,8 +186,13 @@ fn of_mutant(majority: bool, text: &str) -> (String, Report) {
 }
 
 /// Properties that traces cannot show, and why.
-const UNSEEN: [(&str, &str, &str); 1] =
-    [("local-majority", "drop-drift-factor", "wrong by less than clocks may drift")];
+const UNSEEN: [(&str, &str, &str); 3] = [
+    ("local-majority", "drop-drift-factor", "wrong by less than clocks may drift"),
+    ("local", "leads-after-step-back", STEPS),
+    ("local-majority", "leads-after-step-back", STEPS),
+];
+
+const STEPS: &str = "a trace has readings of the leader's own clock: by it the lease is as long as it was";
 
 /// Of every saved schedule the auditor sees what the simulator saw, but for what traces cannot
 /// show, such as how long datagrams took.
