@@ -15,6 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use tenure_proto::quorum::NodeSet;
 use tenure_proto::strong::epoch::{Charter, CharterId, Epoch, EpochTalk, Relation, StoreId};
 use tenure_proto::strong::{Cell, Command, Message, Rules as _, Sound};
 use tenure_proto::{Incarnation, Input, LocalTime, NodeId};
@@ -32,10 +33,10 @@ use crate::wire::{self, Item, Origin};
 const TELL_AGAIN: Duration = Duration::from_secs(10);
 
 /// How often members look whether the others are there.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// A member that was not heard for so long is asked something.
-const QUIET: Duration = Duration::from_millis(300);
+/// Members that were not heard for so long are asked something, unless a quorum was heard.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// How often a peer is asked for its origin at most.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
@@ -195,20 +196,30 @@ impl Driver {
         told.filter_map(|(_, known)| known.epoch).max()
     }
 
-    /// Asks members that have been quiet for a moment what they go by. A member that is gone is
-    /// noticed by its silence within two seconds, and one that was removed while it was down hears
-    /// of that at once.
+    /// Asks members that have been quiet for a moment what they go by, unless a quorum was heard: a
+    /// leader's renewals are enough where a member leads. A quorum that is gone is noticed by its
+    /// silence within about two seconds, and a member that was removed while it was down hears of
+    /// that at once.
     pub(super) fn look_for_members(&mut self, now: LocalTime) {
-        if now < self.kin.look_at || !self.config.role.grants() || self.machine.is_none() {
+        let Some(machine) = self.machine.as_ref().filter(|_| self.config.role.grants()) else { return };
+        if now < self.kin.look_at {
             return;
         }
         self.kin.look_at = later(now, LOOK_AGAIN);
-        let me = self.me;
-        for member in self.members().into_iter().filter(|member| *member != me) {
-            let heard = self.net.sessions.heard_at(member);
-            match heard.map(|at| later(at, QUIET)) {
-                Some(quiet_at) if quiet_at <= now => self.net.send(member, &Item::AskOrigin { nonce: 0 }),
-                Some(_) => {}
+        let quorums = &machine.charter().body.quorums;
+        let (me, members) = (self.me, quorums.members().to_vec());
+        let is_heard = |member: &NodeId| {
+            let heard = self.net.sessions.heard_at(*member);
+            *member == me || heard.is_some_and(|at| now < later(at, QUIET))
+        };
+        let heard: NodeSet = (0..members.len()).filter(|position| is_heard(&members[*position])).collect();
+        if quorums.is_quorum(heard) {
+            return;
+        }
+        let quiet: Vec<NodeId> = members.into_iter().filter(|member| !is_heard(member)).collect();
+        for member in quiet {
+            match self.net.sessions.heard_at(member) {
+                Some(_) => self.net.send(member, &Item::AskOrigin { nonce: 0 }),
                 None => self.net.greet(member, now),
             }
         }
