@@ -46,6 +46,8 @@ pub(crate) mod tests;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use tenure_proto::Incarnation;
 use tenure_proto::boot::{Boot, BootId, BootKind, Memory as Found, Store};
@@ -180,7 +182,7 @@ impl Memory {
         writer: Incarnation,
     ) -> Result<(Self, Option<Found<Cell>>), StoreError> {
         let header = Header { owner, boot: here, writer };
-        let taken = open_locked(path).and_then(|lock| Ok((take(path, lock.file(), &header)?, lock)));
+        let taken = wait_for_lock(path).and_then(|lock| Ok((take(path, lock.file(), &header)?, lock)));
         let ((table, found), lock) = match taken {
             Ok(taken) => taken,
             // The store itself is locked, so a process that has this has a copy of the store.
@@ -294,6 +296,22 @@ fn is_believed(found: &Found<Cell>, header: &Header) -> bool {
     let store = Store::Used(Incarnation(former), Vec::new());
     let boot = Boot::judge(store, Some(found.clone()), header.boot);
     matches!(boot.kind, BootKind::SameBoot { .. })
+}
+
+/// How often a memory that another process has is tried again, and after which pause.
+const LOCK_TRIES: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Takes a memory, which another member that starts on this host may have for a moment to look
+/// whether it is old (`sweep`). A process that runs keeps it for good.
+fn wait_for_lock(path: &Path) -> Result<Lock, MemoryError> {
+    for _ in 0..LOCK_TRIES {
+        match open_locked(path) {
+            Err(MemoryError::InUse { .. }) => thread::sleep(LOCK_PAUSE),
+            taken => return taken,
+        }
+    }
+    open_locked(path)
 }
 
 fn open_locked(path: &Path) -> Result<Lock, MemoryError> {

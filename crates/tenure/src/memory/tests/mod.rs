@@ -171,6 +171,18 @@ fn a_memory_ahead_of_its_store_proves_that_the_store_is_an_old_copy() {
 }
 
 #[test]
+fn a_memory_that_another_start_looks_at_is_no_twins() {
+    let dir = left_by_life_3();
+    let looked_at = super::open_locked(&dir.path().join("memory")).unwrap();
+    let looks = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        drop(looked_at);
+    });
+    assert!(open(&dir, OWNER, HERE, 4).0.trouble().is_none());
+    looks.join().unwrap();
+}
+
+#[test]
 fn a_memory_is_open_once_at_a_time() {
     let dir = left_by_life_3();
     let first = open(&dir, OWNER, HERE, 4);
