@@ -66,10 +66,6 @@ impl Chronicle {
     fn due(&self, now: LocalTime) -> Option<GroupId> {
         self.looks.first().filter(|(at, _)| *at <= now).map(|(_, group)| *group)
     }
-
-    pub(super) fn next_wake(&self) -> Option<LocalTime> {
-        self.looks.first().map(|(at, _)| *at)
-    }
 }
 
 impl Driver {

@@ -57,7 +57,7 @@ pub(super) struct Kin {
     /// When to tell again.
     pub(super) tell_at: LocalTime,
     /// When to look again whether the other members are there.
-    pub(super) look_at: LocalTime,
+    look_at: LocalTime,
     /// The founding of a charter that was refused, for it is not the one that the configuration
     /// names.
     pub(super) refused: Option<u128>,

@@ -374,6 +374,7 @@ impl Driver {
         let now = self.clock.read();
         let deadlines = [
             self.machine.as_ref().and_then(Protocol::next_deadline),
+            // Looks for members and for leaders that lapsed ride on this one: four times a second.
             self.machine.as_ref().map(|_| self.watchdog.next_wake()),
             self.campaigns.next_check(),
             self.observers.next_wake(),
@@ -382,10 +383,8 @@ impl Driver {
             self.local.next_wake(),
             self.operator_requests.next_wake(),
             self.revoking.next_wake(),
-            self.chronicle.next_wake(),
             self.net.next_wake(now),
             self.machine.as_ref().map(|_| self.kin.tell_at),
-            self.machine.as_ref().filter(|_| self.config.role.grants()).map(|_| self.kin.look_at),
             self.setup.as_ref().map(|pending| pending.ask_at),
             self.registry.next_wake(),
             (!self.dirty.is_empty()).then(|| LocalTime::from_nanos(now.as_nanos() + SHOW_AGAIN)),
