@@ -157,7 +157,7 @@ mod tests {
         assert!(!chronicle.begins(group, NodeId(6), Term(2), at(9)), "an older one");
         assert_eq!((chronicle.due(at(1)), chronicle.due(at(2))), (None, Some(group)));
         chronicle.look_again(group, at(4));
-        assert_eq!((chronicle.due(at(3)), chronicle.next_wake()), (None, Some(at(4))));
+        assert_eq!((chronicle.due(at(3)), chronicle.due(at(4))), (None, Some(group)));
         assert!(chronicle.begins(group, NodeId(6), Term(4), at(8)), "a newer one");
         assert_eq!(chronicle.looks.len(), 1);
         assert!(chronicle.ends(group).is_some_and(|led| led.leader == NodeId(6)));
