@@ -236,6 +236,9 @@ impl Drop for Host {
     }
 }
 
+/// In this time two processes that drive each other out would do so twice, with leases of 5 s.
+const TWO_LEASES: Duration = Duration::from_secs(11);
+
 /// Puts a key in the place of that of `client.toml`.
 fn use_key(folder: &Path, key: &str) {
     fs::rename(folder.join(key), folder.join("client.key")).unwrap();
@@ -247,14 +250,15 @@ fn one_key_of_an_application_serves_on_many_hosts() {
     let _daemons = cluster.start_all();
     TENURE.succeeds(cluster.path(), "key --candidate app --groups jobs --out app.key -c tenure.toml");
     use_key(cluster.path(), "app.key");
-    let words = "run -g jobs -c tenure.toml -- sleep 600";
+    let words = "run -g jobs -c tenure.toml --lease 5s -- sleep 600";
     let hosts = ["h1", "h2", "h3"].map(|host| Host::start(&cluster, host, words));
     let lead = || hosts.iter().filter(|host| host.text().contains("leads in term")).count();
     look_for("a leader", || (lead() > 0).then_some(()));
-    // The others wait, and none is disturbed, for longer than two leases.
+    // The others wait, and none is disturbed, for longer than two leases. They are long enough to
+    // outlast the pauses of a busy machine.
     let waits = |host: &&Host| host.text().contains("waits: app-");
     look_for("two that wait", || (hosts.iter().filter(waits).count() == 2).then_some(()));
-    std::thread::sleep(Duration::from_secs(7));
+    std::thread::sleep(TWO_LEASES);
     let terms: usize = hosts.iter().map(|host| host.text().matches("leads in term").count()).sum();
     assert_eq!(terms, 1, "{:?}", hosts.each_ref().map(Host::text));
 }
@@ -265,7 +269,7 @@ fn two_processes_of_one_full_name_are_told_and_the_newer_one_is_left_in_peace() 
     let daemons = cluster.start_all();
     TENURE.succeeds(cluster.path(), "key --candidate app --exact --groups jobs --out app.key -c tenure.toml");
     use_key(cluster.path(), "app.key");
-    let words = "run -g jobs -c tenure.toml -- sleep 600";
+    let words = "run -g jobs -c tenure.toml --lease 5s -- sleep 600";
     let first = Host::start(&cluster, "first", words);
     first.says("leads in term");
     let second = Host::start(&cluster, "second", words);
@@ -275,7 +279,7 @@ fn two_processes_of_one_full_name_are_told_and_the_newer_one_is_left_in_peace() 
         assert!(line.contains("peer=app"), "{line}");
     }
     second.says("leads in term");
-    std::thread::sleep(Duration::from_secs(7));
+    std::thread::sleep(TWO_LEASES);
     let terms = |host: &Host| host.text().matches("leads in term").count();
     assert_eq!((terms(&first), terms(&second)), (1, 1), "{}\n{}", first.text(), second.text());
     // When the newer one has gone, the other takes its place.
@@ -302,7 +306,7 @@ fn a_revoked_key_is_told_and_a_new_one_is_taken_from_its_file_without_a_restart(
 fn a_leader_takes_a_new_key_from_its_file_before_the_old_one_ends() {
     let cluster = Daemons::found(TENURE, 3, "");
     let _daemons = cluster.start_all();
-    let host = Host::start(&cluster, "host", "run -g jobs -c tenure.toml -- sleep 600");
+    let host = Host::start(&cluster, "host", "run -g jobs -c tenure.toml --lease 5s -- sleep 600");
     host.says("leads in term");
     let old = fs::read_to_string(cluster.path().join("client.key")).unwrap();
     fs::write(cluster.path().join("old.key"), old).unwrap();
@@ -313,7 +317,7 @@ fn a_leader_takes_a_new_key_from_its_file_before_the_old_one_ends() {
     // The sessions of the old key are replaced within a moment; then it may end.
     std::thread::sleep(Duration::from_secs(3));
     TENURE.succeeds(cluster.path(), "key revoke old.key -c tenure.toml");
-    std::thread::sleep(Duration::from_secs(6));
+    std::thread::sleep(TWO_LEASES);
     assert_eq!(host.text().matches("leads in term").count(), 1, "{}", host.text());
     assert!(!host.text().contains("gets TERM"), "{}", host.text());
 }

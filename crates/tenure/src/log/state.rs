@@ -4,8 +4,11 @@
 //! restart. So a panic in `apply` is caught. The rest of the state is not trusted: the state is
 //! built anew from the last snapshot and the writes since. Then the write is tried once more. If it
 //! panics again, it is refused: it stays in the log and changes nothing. The second try tells a
-//! write that no member can carry out from a fault of this process, such as memory that ran out.
-//! Members decide alike, because `apply` is a function of state and write.
+//! write that no member can carry out from a passing fault of this process.
+//!
+//! Members decide alike only if `apply` is a function of state and write. One that panics twice on
+//! a single member, because it also looks at the host, leaves that member with another state than
+//! the others have; each refusal is logged and counted (`Status::panics`), so that this is seen.
 
 use std::any::Any;
 use std::fmt;
