@@ -272,10 +272,14 @@ fn is_hex(text: &str, length: usize) -> bool {
 /// Bytes that nobody can guess.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // The generator of aws-lc-rs is seeded by the system and ends the process rather than be
-    // predictable.
-    if aws_lc_rs::rand::fill(&mut bytes).is_err() {
-        std::process::abort();
+    let mut drawn = 0;
+    while drawn < N {
+        match rustix::rand::getrandom(&mut bytes[drawn..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(more) => drawn += more,
+            Err(rustix::io::Errno::INTR) => {}
+            // Rather no process than one that can be predicted.
+            Err(_) => std::process::abort(),
+        }
     }
     bytes
 }

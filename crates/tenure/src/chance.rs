@@ -1,11 +1,11 @@
 //! Chance from the operating system: the one place where this crate draws any.
 
-use aws_lc_rs::rand;
+use crate::sys::random;
 
 /// Random bytes. A system without any cannot run a node, nor anything else that is safe.
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    rand::fill(&mut bytes).expect("the system gives random numbers");
+    random::fill(&mut bytes).expect("the system gives random numbers");
     bytes
 }
 

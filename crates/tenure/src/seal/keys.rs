@@ -19,12 +19,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use aws_lc_rs::{hmac, rand};
+use aws_lc_rs::hmac;
 use thiserror::Error;
 
 use super::claims::{Claims, Names, Serial};
 use super::scope::{Scope, ScopeError};
 use super::secret::{Secret, wipe};
+use crate::chance;
 use crate::name::{ClusterId, NameError, NodeName};
 
 const CLUSTER_PREFIX: &str = "tenure-key-1:";
@@ -49,9 +50,7 @@ pub struct ClusterKey(Secret);
 impl ClusterKey {
     /// Draws a new key from the system's generator.
     pub fn generate() -> Self {
-        let mut bytes = [0; 32];
-        rand::fill(&mut bytes).expect("the system has a generator of random bytes");
-        Self::from_bytes(bytes)
+        Self::from_bytes(chance::bytes())
     }
 
     /// Makes a key from 32 bytes, which must come from a good generator: a password is no key.

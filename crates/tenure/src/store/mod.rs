@@ -53,13 +53,14 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aws_lc_rs::{digest, rand};
+use aws_lc_rs::digest;
 use tenure_proto::boot::{self, Boot, BootId};
 pub use tenure_proto::strong::epoch::StoreId;
 use tenure_proto::strong::epoch::{Body, Charter, Epoch, Lineage};
 use tenure_proto::strong::{Cell, Term};
 use tenure_proto::{Incarnation, NodeId};
 
+use crate::chance;
 use crate::codec::Wire;
 use crate::contact::Contact;
 use crate::lock::Lock;
@@ -400,7 +401,5 @@ fn named_by(what: &[u8], bytes: &[u8]) -> u128 {
 
 /// A new store has a new name.
 fn draw() -> StoreId {
-    let mut bytes = [0; 16];
-    rand::fill(&mut bytes).expect("the system has random numbers");
-    StoreId(u128::from_be_bytes(bytes))
+    StoreId(chance::wide())
 }

@@ -9,6 +9,7 @@
 //! | `heap` | memory that is free and not returned yet |
 //! | `map` | mapped parts of files |
 //! | `page` | records that a forked child finds empty |
+//! | `random` | random bytes from the kernel |
 
 pub(crate) mod at;
 pub(crate) mod bus;
@@ -16,3 +17,4 @@ pub(crate) mod clock;
 pub(crate) mod heap;
 pub(crate) mod map;
 pub(crate) mod page;
+pub(crate) mod random;
