@@ -49,7 +49,7 @@ struct Reign {
     to: Option<LocalTime>,
 }
 
-/// Who has led each group, and when.
+/// The leaders of each group so far, and when they led.
 #[derive(Clone)]
 struct Book(Arc<Mutex<Vec<Vec<Reign>>>>);
 

@@ -67,7 +67,7 @@ impl Trap {
         command.output().expect("it runs")
     }
 
-    /// What the attacker has heard; it is woken if that is nothing.
+    /// The text that the attacker received; it is woken if it received nothing.
     fn heard(mut self) -> String {
         if let Ok(mut stream) = std::net::TcpStream::connect(self.url.trim_start_matches("http://")) {
             let _ = stream.write_all(b"nothing");

@@ -21,8 +21,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What stands between the parenthesis that was just opened and the one that closes it, taken apart
-/// at its commas.
+/// The arguments between a parenthesis that was just opened and its counterpart, split at commas.
 fn arguments(text: &str) -> Vec<String> {
     let (mut depth, mut quoted, mut parts) = (0, false, vec![String::new()]);
     let mut chars = text.chars();

@@ -13,7 +13,7 @@ fn list(words: &[&str], folder: &Path) -> Output {
     command.output().unwrap()
 }
 
-/// Three fences, of which `prices` stays in use.
+/// Three fences; `prices` stays in use.
 fn fences() -> (tempfile::TempDir, FileFence) {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

@@ -22,8 +22,8 @@ const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 /// How many campaigns are under way at a time.
 const AT_ONCE: usize = 256;
 
-/// What a member may keep of a flood, in KiB: pages that the allocator cannot return, and buffers
-/// of sockets and HTTP.
+/// Memory that a member may keep after a flood, in KiB: pages that the allocator cannot return, and
+/// buffers of sockets and HTTP.
 const REST: u64 = 12 << 10;
 
 fn size() -> usize {
@@ -47,7 +47,7 @@ fn outsider(daemons: &HttpCluster, name: &str, kind: KeyKind, scope: &str) -> Co
     config
 }
 
-/// What each daemon has in memory, in KiB.
+/// The resident memory of each daemon, in KiB.
 fn resident(daemons: &HttpCluster) -> Vec<u64> {
     let of = |pid: u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");

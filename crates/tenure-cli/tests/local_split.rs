@@ -1,7 +1,7 @@
 //! A real cluster is split, and mended: five processes, each on a host of its own, in a group that
 //! is strong and local under one name.
 //!
-//! What they did is written down by themselves, judged by the laboratory's properties, and drawn.
+//! The members record what they do; the laboratory's properties judge it, and it is drawn.
 //! Needs root, `ip` and `nft`: where namespaces cannot be made, nothing is checked, and that is
 //! said.
 
@@ -97,7 +97,7 @@ struct Member {
 struct Site {
     members: Vec<Member>,
     said: Receiver<(usize, String)>,
-    /// What each said last of its partition, and whether it has led strongly.
+    /// Each member's last word about its partition, and whether it has led strongly.
     partitions: Vec<String>,
     strong: Vec<usize>,
     ready: usize,
@@ -132,8 +132,8 @@ impl Site {
         }
     }
 
-    /// Waits until some are a partition of their own: they say the same, and that it is they. Who
-    /// leads it, the drawn ids decide.
+    /// Waits until some are a partition of their own: they say the same, and that it is they. The
+    /// drawn ids decide which of them leads it.
     fn together(&mut self, which: &[usize]) {
         let members: Vec<&str> = which.iter().map(|index| NAMES[*index]).collect();
         let (first, wanted) = (which[0], format!(" {}", members.join(",")));
@@ -176,7 +176,7 @@ fn now() -> u64 {
     Clock::boot().read().as_nanos()
 }
 
-/// What the members wrote down, as files and as lines.
+/// The members' records, as files and as lines.
 struct Written {
     paths: Vec<PathBuf>,
     lines: Vec<(usize, Line)>,

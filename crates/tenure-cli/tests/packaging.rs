@@ -1,4 +1,4 @@
-//! What is shipped beside the command: dashboards and alerts that name only metrics there are, and
+//! Files shipped beside the command: dashboards and alerts that name only metrics there are, and
 //! a package that is whole.
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! An attack on the HTTP of a real daemon: more clients than it has places, all of which send
-//! requests and read no answer. Probes and the orders of others must go on.
+//! An attack on the HTTP of a real daemon: more clients than it has places send requests and read
+//! no answer. Probes and the orders of others must go on.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};

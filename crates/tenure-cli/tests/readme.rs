@@ -41,7 +41,7 @@ fn typed(folder: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// What differs from run to run, made equal: digits; names of processes, which are numbered as they
+/// Makes equal what differs from run to run: digits; names of processes, which are numbered as they
 /// appear; the width of gaps.
 fn normal(text: &str) -> String {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();

@@ -20,7 +20,7 @@ use tenure::{CampaignError, Key, Node, NodeName, Role, Scope};
 async fn main() -> Result<(), Box<dyn Error>> {
     let members = Members::start().await?;
 
-    // Whoever has the cluster's key makes a key for app1, which works for app1's groups and no
+    // The holder of the cluster's key makes a key for app1, which works for app1's groups and no
     // others.
     let scope = Scope::new("app1/*")?;
     let key = members.key.candidate(members.cluster, NodeName::new("app1")?, scope);

@@ -1,7 +1,7 @@
 //! Fenced writer on PostgreSQL: a leader that reads, computes and writes back, and cannot do harm
 //! when it comes too late.
 //!
-//! Three copies of this program have a table of accounts in one database. Who leads reads a
+//! Three copies of this program have a table of accounts in one database. The leader reads a
 //! balance, takes its time, and writes back one more. If it is paused in between (by its scheduler,
 //! its host, or `kill -STOP`), another one is elected and writes; then the first goes on, and
 //! writes what it computed from an old balance. No lock can prevent that: the writer held it when
@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a leader has to do.
+/// The work of a leader.
 #[derive(Clone)]
 struct Job {
     database: String,

@@ -1,7 +1,7 @@
-//! Embedded scheduler: three copies of one service, of which one at a time hands out the jobs.
+//! Embedded scheduler: three copies of one service; one at a time hands out the jobs.
 //!
 //! Each copy has a node in its own process; the three together are the quorum, and nothing else is
-//! needed. Who leads makes an edict for each job and writes the job into a log that all copies
+//! needed. The leader makes an edict for each job and writes the job into a log that all copies
 //! share. The log has a fence: it refuses what an old leader sends late.
 //!
 //! By hand, in four terminals:
@@ -154,7 +154,7 @@ async fn schedule(tenure: &Tenure, log: &mut Log, orders: &mut Orders) -> Result
     }
 }
 
-/// What is sent to the log: `TOKEN TIMESTAMP JOB`, in words without spaces. The token is one
+/// A line that is sent to the log: `TOKEN TIMESTAMP JOB`, in words without spaces. The token is one
 /// number, and all that this log compares. The paper's timestamp says the same by the clocks of
 /// those who elected this leader: epoch, then grantor:incarnation:reading:count for each of them,
 /// then the number of the edict.
@@ -192,7 +192,7 @@ impl Log {
     }
 }
 
-/// What a copy is told.
+/// A command to a copy.
 enum Order {
     Resign,
     Transfer(NodeName),

@@ -2,7 +2,7 @@
 //! attacker who sees, changes, cuts, repeats and holds back everything between them, sends from any
 //! address of 127.0.0.0/8, and has no key, a wrong one, or one for something else.
 //!
-//! What must hold each time: the leader keeps its tenure, in the same term; what was not said by a
+//! Each time this must hold: the leader keeps its tenure, in the same term; what was not said by a
 //! member now is not taken; nobody gets an answer larger than the question; memory and log do not
 //! grow with what strangers send. The state machine of the sessions has each attack among its own
 //! tests, packet by packet; here it is the whole node.
@@ -25,10 +25,10 @@ const SOON: Duration = Duration::from_secs(60);
 /// A unit of how long attacks go on.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// What a bucket of a key holds, at each member.
+/// The size of a key's bucket at each member.
 const BURST: u64 = 1024;
 
-/// A cheap, repeatable chance: the seed is printed by whoever uses it.
+/// A cheap, repeatable chance: its user prints the seed.
 struct Dice(u64);
 
 impl Dice {
@@ -55,7 +55,7 @@ async fn packets_that_are_changed_cut_or_repeated_on_the_way_do_nothing() {
     let _alone = alone().await;
     let arena = Arena::new().await;
     let (tenure, vigil) = arena.led().await;
-    // What was on its way then is not counted: it is in the record before that.
+    // Datagrams on their way then are not counted: they are in the record before that.
     let mark = arena.mark().await;
     let mut dice = Dice::seeded();
     let attacked = Arc::<Mutex<Vec<SocketAddr>>>::default();
@@ -341,7 +341,7 @@ async fn back_in_use(arena: &mut Arena, greets: bool, one_way: Duration) -> Dura
         }
     };
     within("it grants again", SOON, grants).await;
-    tokio::time::sleep(MOMENT).await; // What it has answered passes the proxy.
+    tokio::time::sleep(MOMENT).await; // Its answers pass the proxy.
     arena.proxy.rule(honest());
     let record = arena.proxy.record().split_off(start);
     let between = |from, to| move |packet: &&Packet| packet.from == from && packet.to == to;
@@ -405,8 +405,8 @@ async fn a_flood_of_garbage_neither_deposes_a_leader_nor_fills_memory_or_log() {
     let before = (arena.status(0).await, resident_kib(), events(), busy("tenure-a"));
     let began = now();
     let flood = Flood::start(Forged::open(16), move |number| {
-        // By turns: noise, noise with a right beginning, and real packets of which the last bytes
-        // are wrong.
+        // By turns: noise, noise with a right beginning, and real packets whose last bytes are
+        // wrong.
         let mut bytes = match number % 8 {
             0 => vec![0; dice.below(1200)],
             1 => [&[0xe7, 0x11 + u8::try_from(number / 8 % 4).expect("small")], &[0; 200][..]].concat(),

@@ -2,9 +2,9 @@
 //! namespaces.
 //!
 //! Within the bound nobody ever leads beside another. Beyond it two may, and this shows that they
-//! do: until the watchdog has noticed, within the time that it states, only the fence protects. Who
-//! leads is asked by one thread, as fast as it can: a guard that says yes before and after another
-//! has said yes led at the same instant.
+//! do: until the watchdog has noticed, within the time that it states, only the fence protects. One
+//! thread asks all guards, as fast as it can: a guard that says yes before and after another has
+//! said yes led at the same instant.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -29,7 +29,7 @@ const WATCHED: Duration = Duration::from_millis(1500 + 500);
 /// again sees no step.
 const STEPS: usize = 20;
 
-/// What the judge saw.
+/// The judge's counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Verdict {
     samples: u64,

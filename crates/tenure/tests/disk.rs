@@ -70,7 +70,7 @@ fn a_disk_that_stalls_for_four_seconds_deposes_nobody() {
     let begun = now();
     let probe = disk.join("probe");
     let mut probe = Command::new("touch").arg(probe).spawn().expect("touch runs");
-    // A part of a block is used up by this: grantors may want to write, and cannot. What is left
+    // A part of a block is used up by this: grantors may want to write, and cannot. The rest
     // covers the terms. One that waited for the disk would wait for good: until this is over, it
     // stays as it is.
     let last = members[1].ask("cycle 100 100").expect("others are elected meanwhile");

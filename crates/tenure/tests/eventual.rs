@@ -131,7 +131,7 @@ async fn after_a_small_step_back_of_its_clock_a_member_comes_to_have_an_opinion_
 /// Turns a member's clock back a little, so that it must not go by what it knew.
 async fn lose_opinion(handle: &mut Eventual, hand: &Hand) {
     while within("an opinion", SOON, handle.changed()).await.expect("it runs").leader.is_none() {}
-    // Who reads the clock only when it is where it was again sees no step: then it steps once more.
+    // A node that reads the clock only after it is back sees no step: then it steps once more.
     let mut lost = None;
     for _ in 0..20 {
         hand.back(Duration::from_millis(40));

@@ -247,8 +247,8 @@ fn a_new_leader_waits_for_what_was_admitted_and_afterwards_nothing_old_is() {
     assert_eq!(count(&mut watch, 1), seen, "the new leader saw all that the old one ever wrote");
 }
 
-/// What a new leader reads in the transaction that shows its token, after it has waited for a write
-/// of the old one.
+/// The values that a new leader reads in the transaction that shows its token, after it has waited
+/// for a write of the old one.
 fn read_while_taking_over(database: &Database, isolation: IsolationLevel) -> (i64, u32) {
     let (mut old, mut new, mut watch) = (database.connect(), database.connect(), database.connect());
     let admitted = old.batch_execute("SELECT tenure.admit_by_term('prices', 4294967297)");

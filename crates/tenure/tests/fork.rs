@@ -1,4 +1,4 @@
-//! What a forked child has of its parent's leadership: nothing.
+//! A forked child has nothing of its parent's leadership.
 
 #![allow(unsafe_code, reason = "only the system can fork")]
 

@@ -139,8 +139,8 @@ async fn a_leader_whose_clock_steps_back_is_over_and_begins_anew() {
     };
     let leader = within("a leader", SOON, leader).await;
 
-    // It would lead longer by this than its supporters are bound to it. Who reads the clock only
-    // when it is where it was again sees no step: then it steps once more.
+    // It would lead longer by this than its supporters are bound to it. A node that reads the
+    // clock only after it is back sees no step: then it steps once more.
     let mut is_over = false;
     for _ in 0..20 {
         hands[leader].back(Duration::from_millis(40));

@@ -39,7 +39,7 @@ async fn child_whose_memory_is_cut() {
     let tenure = within("the election", LIMIT, node.campaign("jobs")).await.unwrap();
     let file = fs::read_dir(memory.path()).unwrap().next().unwrap().unwrap().path();
     fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(0).unwrap();
-    // Three renewals, each of which is remembered before it is answered.
+    // Three renewals; each is remembered before it is answered.
     let mut until = tenure.until().expect("it leads");
     for _ in 0..3 {
         within("a renewal", LIMIT, async {

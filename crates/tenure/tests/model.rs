@@ -5,8 +5,8 @@
 //! library's. The world around it is small: a driver that leads, renews and ends; handles that
 //! create edicts; one that resigns; a clock.
 //!
-//! What must hold: **whatever is created after the end is refused.** The creation of an edict is
-//! the taking of its number, so numbers tell the time: whoever ends a term looks how far the
+//! This must hold: **whatever is created after the end is refused.** The creation of an edict is
+//! the taking of its number, so numbers tell the time: the end of a term looks how far the
 //! counter is, and no larger number may become an edict. That look stands for all ways in which
 //! others can learn of the end; a rival who was elected because of it is one. (Without any such way
 //! nobody could tell which was first.) And no number is given out twice.
@@ -26,7 +26,7 @@ use tenure_proto::strong::Term;
 use tenure_proto::strong::edict::{Authority, create};
 use term_record::Record;
 
-/// What `record.rs` is made of here.
+/// The atomics of `term_record.rs`, as the model checker has them.
 mod atomics {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64};
 }
@@ -39,7 +39,7 @@ mod term_record;
 /// otherwise. All faults below show with two; each one more takes about ten times as long.
 const INTERRUPTIONS: usize = 3;
 
-/// What the worlds below need of a record, sound or not.
+/// The steps on a record that the worlds below need, sound or not.
 trait Steps: Send + Sync + 'static {
     fn extend(&self, until: u64);
     fn end(&self);
@@ -72,7 +72,7 @@ impl Steps for Record {
     }
 }
 
-/// What somebody might have written instead.
+/// A wrong way to write it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// None: the sound steps, once more, to show that the others fail by their faults alone.
@@ -256,7 +256,7 @@ fn told<R: Steps>(record: R) {
     assert!(!heard || made.is_none(), "an edict was created after it was known that nobody leads");
 }
 
-/// Who hears that it leads does.
+/// A candidate that hears of its election leads.
 fn begun<R: Steps>(record: R) {
     let (record, clock) = (Arc::new(record), Arc::new(Clock(AtomicU64::new(5))));
     let word = Arc::new(AtomicBool::new(false));

@@ -1,5 +1,5 @@
-//! What operators ask of leaders: to resign, to hand over, to proclaim. Wherever the leader is, and
-//! at most once.
+//! Operators ask leaders to resign, to hand over, to proclaim: wherever the leader is, and at most
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};

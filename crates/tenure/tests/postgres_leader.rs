@@ -11,7 +11,7 @@ use tenure_testkit::member_files::{MemberFiles, NAMES, quick};
 use tenure_testkit::postgres_server::{Database, Server};
 use tenure_testkit::programs::{Process, Said, example};
 
-/// What each account has at first.
+/// The balance of each account at first.
 const BEGINNING: i64 = 100;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -103,11 +103,11 @@ fn balance(client: &mut Client) -> i64 {
 /// The outcome of a write that came too late.
 #[derive(Debug, PartialEq, Eq)]
 struct Late {
-    /// What its writer heard.
+    /// The word that its writer heard.
     word: String,
     /// The balance before it, and after.
     balances: (i64, i64),
-    /// What its writer had meant to write.
+    /// The balance that its writer meant to write.
     meant: i64,
 }
 

@@ -1,4 +1,4 @@
-//! What a node tells of itself: peers, charter, groups, and why it is not ready.
+//! The status of a node: peers, charter, groups, and why it is not ready.
 
 use std::time::Duration;
 

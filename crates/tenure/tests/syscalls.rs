@@ -1,4 +1,4 @@
-//! What members ask of the system, as strace sees it: a renewal touches no file and waits for no
+//! System calls of members, as strace sees them: a renewal touches no file and waits for no
 //! disk, and neither does an acquisition whose term is covered by what was written before.
 //!
 //! Needs `strace`, and the right to trace processes of the same user.
@@ -31,7 +31,7 @@ const SENDS: &[&str] = &["sendto", "sendmsg", "sendmmsg"];
 /// Turns are drawn from a window of a millisecond: many elections in little time.
 const SETTINGS: &str = "[lease]\nlength = \"5s\"\nwindow = \"1ms\"\n[election]\nweak = \"random\"\n";
 
-/// What one process asked for.
+/// System calls of one process.
 #[derive(Debug, Default)]
 struct Seen {
     syncs: Vec<String>,
@@ -110,7 +110,7 @@ fn members() -> (tempfile::TempDir, Place, Vec<Process>) {
     (folder, place, members.expect("they start"))
 }
 
-/// What all members ask for while something is done.
+/// Records the system calls of all members during an act.
 fn traced(members: &mut [Process], place: &Place, act: impl FnOnce(&mut [Process])) -> Vec<Seen> {
     let attach = |(number, member)| Trace::attach(member, place.folder().join(format!("trace-{number}")));
     let traces: Vec<Trace> = members.iter().enumerate().map(attach).collect();

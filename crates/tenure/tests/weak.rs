@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 const LEASE: Duration = Duration::from_secs(5);
 const SOON: Duration = Duration::from_secs(60);
 
-/// All nodes campaign, and go on for as long as they run. Whoever is elected is told.
+/// All nodes campaign, and go on for as long as they run. The elected one is told.
 fn campaign(nodes: &[Node], elected: &UnboundedSender<(NodeName, Tenure)>) {
     for node in nodes {
         let (node, elected) = (node.clone(), elected.clone());

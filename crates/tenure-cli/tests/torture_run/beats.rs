@@ -15,7 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 /// Where slots begin, and how far apart they are.
 const SLOT: u64 = 64;
 
-/// What a process says of itself.
+/// One heartbeat of a process, as it wrote it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Beat {
     pub(crate) pid: u64,

@@ -1,4 +1,4 @@
-//! What was seen, judged: who worked, and who lived, at the same time as another leadership.
+//! Judges the observations: who worked, and who lived, at the same time as another leadership.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! What happens in a round.
+//! The kinds of faults, one for each round.
 
 use std::thread::sleep;
 use std::time::Duration;

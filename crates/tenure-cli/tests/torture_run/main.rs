@@ -6,7 +6,7 @@
 //! root, for namespaces of the network; where they cannot be made, nothing is checked, and that is
 //! said.
 //!
-//! What counts, and how it is known:
+//! The counts, and the evidence for each:
 //!
 //! * *worked at once*: the heartbeats of two leaderships overlap. Each beat is a reading of the one
 //!   boot clock by the working process itself: exact.
@@ -117,7 +117,7 @@ fn round(kind: Kind, stage: &mut Stage, chance: &mut Chance) -> Round {
 fn prepare(kind: Kind, stage: &mut Stage, chance: &mut Chance) -> beats::Beat {
     let leader = stage.leader(0);
     let Some(mode) = kind.mode() else {
-        stage.mode(MODES[chance.index(MODES.len())]); // For whoever comes next.
+        stage.mode(MODES[chance.index(MODES.len())]); // For the next child.
         return leader;
     };
     stage.mode(mode);

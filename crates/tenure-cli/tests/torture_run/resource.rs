@@ -1,4 +1,4 @@
-//! What the children write to: it admits by term, and counts.
+//! The resource that the children write to: it admits by term, and counts.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tenure::fence::{MemoryFence, Rule};
 
 use crate::now;
 
-/// What has come so far.
+/// The writes so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) admitted: u64,
@@ -45,7 +45,7 @@ fn serve(socket: &UnixDatagram, tally: &Mutex<Tally>) {
         let Some((slot, token)) = text.split_once(' ') else { continue };
         let Ok(token) = token.parse::<Token>() else { continue };
         let mut tally = tally.lock().expect("nobody panics");
-        // What the fence lets through is held against what came before, without asking the fence.
+        // Compares each admitted write with those before it, without asking the fence.
         match fence.admit(&"resource", token, slot.to_owned()) {
             Ok(_) => {
                 tally.admitted += 1;

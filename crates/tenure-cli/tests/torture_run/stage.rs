@@ -21,7 +21,7 @@ pub(crate) const SIZE: u8 = 3;
 pub(crate) const LEASE: Duration = Duration::from_secs(1);
 const TIMES: [&str; 3] = ["--lease=1s", "--grace=200ms", "--kill-margin=200ms"];
 
-/// Who has not beaten for this long does not work now.
+/// A child that has not beaten for this long does not work now.
 const QUIET: u64 = 30_000_000;
 
 /// Longer than anything here may take.
@@ -37,7 +37,7 @@ pub(crate) enum Whose {
 /// How a child behaves; read by it when it starts.
 pub(crate) const MODES: [&str; 3] = ["plain", "stubborn", "forking"];
 
-/// What the runners run: a shell that makes the child what the mode says, and becomes it.
+/// The command of the runners: a shell that makes the child what the mode says, and becomes it.
 const CHILD: &str = r#"
 case $(cat mode) in
 stubborn) trap '' TERM ;;
@@ -50,7 +50,7 @@ pub(crate) struct Stage {
     pub(crate) whose: Whose,
     pub(crate) net: Net,
     pub(crate) beats: Beats,
-    /// What is being done, for whoever reads of a failure.
+    /// The present action, for the message of a failure.
     pub(crate) doing: &'static str,
     folder: PathBuf,
     nodes: Vec<Option<Child>>,
@@ -178,7 +178,7 @@ impl Stage {
         command.stdout(log.try_clone().expect("a file")).stderr(log).spawn().expect("it starts")
     }
 
-    /// Whoever works now, longest first.
+    /// The children that work now, longest first.
     pub(crate) fn working(&self) -> Vec<Beat> {
         let now = now();
         let mut all = self.beats.all();
@@ -269,7 +269,7 @@ impl Stage {
             let mut child = child;
             let _ = child.wait();
         }
-        sleep(LEASE); // What sentinels still have to do.
+        sleep(LEASE); // Sentinels still have to end their children.
         for beat in self.working() {
             send(pid(beat.pid), Signal::KILL);
         }

@@ -1,8 +1,8 @@
 //! `is_leader()` and `edict()` beside a bare reading of the boot clock, in loops of one shape,
 //! taken in turns.
 //!
-//! A round measures each once. What is told is the median of the ratios within rounds: whatever
-//! else the machine does hits neighbours alike.
+//! A round measures each once. The report has the median of the ratios within rounds: other load of
+//! the machine hits neighbours alike.
 #![allow(unsafe_code, reason = "the baseline is the bare call")]
 
 use std::hint::black_box;
@@ -95,7 +95,7 @@ fn one_thread(tenure: &Tenure, able: Suspends) {
     if able == Suspends::No {
         at_least("edicts a second, one thread, median", 1e3 / edict.median(), 10.0, " M");
     }
-    println!("{:<44} {:>9.2}  M", "  of which this clock allows at most", 1e3 / clock.median());
+    println!("{:<44} {:>9.2}  M", "  the most that this clock allows", 1e3 / clock.median());
 }
 
 /// Threads that share a record: how much they get in each other's way. Where there are no idle

@@ -49,7 +49,7 @@ struct Member {
     output: BufReader<ChildStdout>,
 }
 
-/// What a member has used and sent so far.
+/// Processor time and datagrams of a member so far.
 struct Used {
     processor: Duration,
     switches: u64,
@@ -150,7 +150,7 @@ pub(crate) async fn run() {
     }
 }
 
-/// What a process holds of memory, and of what kind.
+/// Prints the memory of a process, by kind.
 fn memory(name: &str, member: &Member) {
     #[allow(clippy::cast_precision_loss, reason = "for people to read")]
     let mib = |key| member.status(key) as f64 / 1024.0;

@@ -1,14 +1,14 @@
-//! What the guard costs, and what an idle cluster does: each beside a bare baseline of the same
+//! Measures the cost of the guard and of an idle cluster, each beside a bare baseline of the same
 //! run.
 //!
 //! | file | measures | against |
 //! |---|---|---|
 //! | `cost` | `is_leader()`, `edict()` | a bare reading of the boot clock |
 //! | `acquire` | from `campaign()` to the guard | a bare round of datagrams to a quorum |
-//! | `idle` | datagrams, processor time and memory of three processes, of which one leads | nothing |
+//! | `idle` | datagrams, processor time and memory of three processes; one leads | nothing |
 //!
-//! `cargo xtask bench guard` runs all, `cargo xtask bench guard cost` one of them. What misses its
-//! target is marked; nothing here fails, for a machine that others use can be arbitrarily slow.
+//! `cargo xtask bench guard` runs all, `cargo xtask bench guard cost` one of them. A figure
+//! that misses its target is marked; nothing fails: a shared machine can be arbitrarily slow.
 
 mod acquire;
 mod cost;
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What this machine is, and what it is doing besides.
+/// Prints what machine this is, and its load.
 fn machine() {
     let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);

@@ -15,7 +15,7 @@ use crate::holes::Machine;
 
 const GAP: Duration = Duration::from_millis(5);
 
-/// What members are told, and what follows from it.
+/// The settings of the members, and the constants that follow.
 pub(crate) struct Plan {
     pub(crate) how: Locality,
     config: Config,

@@ -1,5 +1,5 @@
-//! What this machine does to those who wait: δ and σ follow from it, and a witness says whether it
-//! stayed so.
+//! Measures scheduling holes of this machine: δ and σ follow from them, and a witness says whether
+//! it stayed so.
 
 use std::fmt;
 use std::net::UdpSocket;
@@ -99,7 +99,7 @@ impl Witness {
         Self(seen)
     }
 
-    /// What it has seen since this was last asked.
+    /// The holes seen since the last call.
     pub(crate) fn meanwhile(&self) -> Meanwhile {
         let Seen { looks, beyond, largest } = &*self.0;
         let [looks, beyond, largest] = [looks, beyond, largest].map(|number| number.swap(0, Relaxed));
@@ -107,7 +107,7 @@ impl Witness {
     }
 }
 
-/// What the machine did while something was measured.
+/// The holes of the machine during a measurement.
 pub(crate) struct Meanwhile {
     looks: u64,
     beyond: u64,

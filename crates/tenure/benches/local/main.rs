@@ -11,8 +11,8 @@
 //! | `place` | where members run |
 //! | `report` | tables in Markdown, and figures from which `cargo xtask bench local --out FOLDER` draws |
 //!
-//! What needs root (namespaces) is left out without it, and that is said. Nothing here fails
-//! because a machine is slow.
+//! Without root, parts that need namespaces are left out with a message. Nothing here fails because
+//! a machine is slow.
 
 mod constants;
 mod holes;
@@ -39,7 +39,7 @@ const USAGE: &str =
   --quick        100 elections, 20 splits: to see that it works
   --out FOLDER   keep the tables (tables.md) and figures (figures.txt) there, and the pictures drawn of them";
 
-/// What to measure, how often.
+/// Selects the measurements, and how often each runs.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Order {
     rounds: Option<usize>,
@@ -47,7 +47,7 @@ struct Order {
     folder: Option<PathBuf>,
 }
 
-/// What the words ask for; `None` if they are not understood.
+/// Parses the arguments; `None` if they are not understood.
 fn order(words: &[&str]) -> Option<Order> {
     let (mut quick, mut folder, mut rest) = (false, None, Vec::new());
     let mut words = words.iter();

@@ -22,7 +22,7 @@ pub(crate) struct Sign {
     pub(crate) what: What,
 }
 
-/// What happened.
+/// An event of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// It asks, holds so many for alive, and is answered along the tree or not.
@@ -168,7 +168,7 @@ impl Member {
         self.signs.recv_timeout(within).ok()
     }
 
-    /// What has come and was not looked at.
+    /// Takes the events that nobody has looked at.
     pub(crate) fn drain(&self) -> Vec<Sign> {
         self.signs.try_iter().collect()
     }
@@ -189,7 +189,7 @@ impl Member {
     }
 }
 
-/// What a line of a member says; `None` if that is that it is ready.
+/// Parses a line of a member; `None` if it says that the member is ready.
 fn sign(line: &str) -> Option<Sign> {
     let words: Vec<&str> = line.split(' ').collect();
     let number = |index: usize| words.get(index).and_then(|word| word.parse().ok()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What is told: tables in Markdown, printed as they are made, and figures for whoever draws them.
+//! The report: tables in Markdown, printed as they are made, and figures to draw plots from.
 
 use std::fmt::Write as _;
 use std::fs;

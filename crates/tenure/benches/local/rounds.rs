@@ -148,7 +148,8 @@ fn watch(
     Some(seen.measured(after.0 - before.0, after.1 - before.1, count))
 }
 
-/// What all have sent, what the leader has received, and what the leader said before it told that.
+/// Datagrams sent by all, datagrams received by the leader, and the leader's events before its
+/// count.
 fn traffic(members: &mut [Member], leader: usize) -> (u64, u64, Vec<Sign>) {
     let others: u64 =
         (0..members.len()).filter(|who| *who != leader).map(|who| members[who].traffic().0).sum();
@@ -156,7 +157,7 @@ fn traffic(members: &mut [Member], leader: usize) -> (u64, u64, Vec<Sign>) {
     (others + sent, received, signs)
 }
 
-/// What the leader said.
+/// The leader's events.
 #[derive(Default)]
 struct Seen {
     size: u64,
@@ -201,7 +202,7 @@ impl Seen {
     }
 }
 
-/// Who leads all members, as soon as somebody does.
+/// The leader of all members, once there is one.
 pub(crate) fn leader(members: &[Member], size: usize) -> Option<usize> {
     let steps = PATIENCE.as_millis() / 5;
     for _ in 0..steps {

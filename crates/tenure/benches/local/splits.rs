@@ -122,7 +122,7 @@ fn by_delay(count: usize, plan: &Plan) -> Vec<Split> {
     measure("delay", &members, (count, plan), cut, || proxy.rule(honest()))
 }
 
-/// What was seen of one side after a cut, in milliseconds.
+/// Times of one side after a cut, in milliseconds.
 #[derive(Clone, Copy)]
 struct Side {
     excluded: f64,
@@ -130,7 +130,7 @@ struct Side {
     attempts: f64,
 }
 
-/// What was seen after a cut.
+/// Times of both sides after a cut.
 #[derive(Clone, Copy)]
 struct Split {
     /// The side that had no leader any more, and the other one.

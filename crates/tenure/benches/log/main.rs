@@ -1,5 +1,5 @@
-//! What a durable write costs: a log of one member, beside redb and beside a bare file on the same
-//! disk.
+//! Measures the cost of a durable write: a log of one member, beside redb and beside a bare file on
+//! the same disk.
 //!
 //! | contender | a write is answered when |
 //! |---|---|
@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-/// What one contender did in one turn.
+/// The result of one contender in one turn.
 struct Turn {
     rate: f64,
     took: Vec<f64>,

@@ -12,7 +12,7 @@ use tenure::{ClusterId, ClusterKey, Config, Node, Term};
 /// The names of the members; each has its file, `a.toml` and so on.
 pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// What to found.
+/// The cluster to found.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// Where the key, the files and the stores go.
@@ -75,7 +75,7 @@ window = "50ms"
     }
 }
 
-/// From now on this process ends when its input does: whoever started it is gone.
+/// From now on this process ends when its input does: its parent is gone then.
 pub(crate) fn end_with_input() {
     thread::spawn(|| {
         while io::stdin().read_line(&mut String::new()).is_ok_and(|length| length > 0) {}

@@ -151,7 +151,7 @@ fn check_held(members: &mut [Process], plan: &Plan) -> Outcome<()> {
 
 /// Nothing changes for a while. Says who leads what at the end.
 fn hold(members: &mut [Process], plan: &Plan) -> Outcome<Vec<Vec<Led>>> {
-    std::thread::sleep(plan.lease); // What was asked for when standing by is over.
+    std::thread::sleep(plan.lease); // The requests from standing by have ended.
     let look = |members: &mut [Process]| {
         members.iter_mut().map(|member| Ok((member.report()?, member.cpu()?))).collect::<Outcome<Vec<_>>>()
     };

@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 use tenure::{Clock, Config, Node, Tenure};
 
-/// What this process leads, and has lost.
+/// The groups that this process leads, and those it has lost.
 #[derive(Default)]
 struct Ledger {
     led: BTreeMap<u32, (Tenure, u64)>,

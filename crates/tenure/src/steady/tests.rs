@@ -10,7 +10,7 @@ struct Machine {
     /// Before the reading of that number: so long off the processor, and so long asleep.
     events: Vec<(usize, u64, u64)>,
     readings: usize,
-    /// What had been slept when the boot clock was read last.
+    /// Time slept by the last reading of the boot clock.
     seen: u64,
 }
 
@@ -48,7 +48,7 @@ impl Machine {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What was slept at the beginning: far from zero, as a [`Clock`] counts it.
+/// Time slept at the beginning: far from zero, as a [`Clock`] counts it.
 const SLEPT: u64 = 1 << 62;
 
 #[test]

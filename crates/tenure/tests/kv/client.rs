@@ -10,7 +10,7 @@ use tenure::Clock;
 /// Longer than a server takes to say that it does not know.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// What a server said.
+/// An answer of a server.
 pub(crate) struct Reply {
     pub(crate) code: u16,
     pub(crate) body: String,
@@ -62,7 +62,7 @@ impl Connection {
     }
 }
 
-/// What a client did, and what came of it.
+/// A call of a client, and its outcome.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
     Get { saw: Option<String> },

@@ -1,5 +1,5 @@
 //! The key-value example as real processes: killed in a loop under load, restarted from torn logs,
-//! on a disk that fills up. What clients saw is judged by the laboratory
+//! on a disk that fills up. The laboratory judges the clients' histories
 //! (`tenure lab check-history`).
 //!
 //! `cargo test` runs a small size of it; `cargo xtask torture kv` a minute of it, and prints the

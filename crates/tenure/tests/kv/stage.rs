@@ -36,7 +36,7 @@ pub(crate) struct Stage {
     sender: Sender<Said>,
     sayings: Receiver<Said>,
     life: u32,
-    /// What else each copy is told.
+    /// More arguments of each copy.
     how: &'static [&'static str],
     _memory: tempfile::TempDir,
 }
@@ -110,7 +110,7 @@ impl Stage {
         file.write_all(bytes).expect("there is room");
     }
 
-    /// What a copy says of itself.
+    /// The status of a copy, in its own words.
     pub(crate) fn status(&self, who: usize) -> String {
         let reply = Connection::open(self.servers[who]).and_then(|mut it| it.ask("GET", "/status", "", ""));
         reply.map(|reply| reply.body).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What the traces say: when terms began and ended, and whether all edicts were made in the order
+//! Judges the traces: when terms began and ended, and whether all edicts were made in the order
 //! of their tokens.
 
 use std::collections::BTreeMap;

@@ -37,7 +37,7 @@ impl Size {
     }
 }
 
-/// What happened, to be looked up in the traces: an instant, and the first term after it.
+/// An event to look up in the traces: an instant, and the first term after it.
 type Break = (u64, u64);
 
 #[test]
@@ -151,7 +151,7 @@ fn restart_all(stage: &mut Stage, reboot: bool) -> Break {
 fn resign(stage: &mut Stage) -> Break {
     loop {
         let leader = stage.settled();
-        stage.rest(Duration::from_millis(100)); // Whoever resigned before is a candidate again by now.
+        stage.rest(Duration::from_millis(100)); // The one that resigned is a candidate again by now.
         let ended = stage.tell(leader, "resign").expect("nobody is kept from resigning");
         let next = stage.successor(leader.term);
         if ended.word() == "resigned" {
@@ -165,7 +165,7 @@ fn resign(stage: &mut Stage) -> Break {
 fn transfer(stage: &mut Stage) -> Break {
     loop {
         let leader = stage.settled();
-        stage.rest(Duration::from_millis(20)); // Whoever led before is a candidate again by now.
+        stage.rest(Duration::from_millis(20)); // The former leader is a candidate again by now.
         let other = 1 + usize::try_from(stage.random.below(2)).expect("it is small");
         let to = (leader.who + other) % NAMES.len();
         let ended = stage.tell(leader, &format!("transfer {}", NAMES[to]));

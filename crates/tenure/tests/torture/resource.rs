@@ -1,5 +1,5 @@
 //! The resource that leaders write to, with three fences side by side: by term and in order, by the
-//! number that a database would compare, and in order by the paper's timestamp. What they decide is
+//! number that a database would compare, and in order by the paper's timestamp. Their decisions are
 //! written down for the audit.
 //!
 //! It keeps no data: its fences are what is tried. All three judge every write, under one lock, and
@@ -25,7 +25,7 @@ use tenure_proto::{Incarnation, LocalTime, NodeId};
 /// The resource, which serves until the test ends.
 pub(crate) struct Resource(Arc<Mutex<Desk>>);
 
-/// What is decided on one write after the other.
+/// Decides on one write after the other.
 struct Desk {
     by_term: Fence<()>,
     in_order: Fence<()>,
@@ -37,7 +37,7 @@ struct Desk {
     faults: Vec<String>,
 }
 
-/// What it saw.
+/// The write that it saw.
 #[derive(Debug)]
 #[allow(dead_code, reason = "told when a run fails")]
 pub(crate) struct Seen {

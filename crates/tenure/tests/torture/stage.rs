@@ -31,7 +31,7 @@ struct Member {
     ready: bool,
 }
 
-/// Who leads, as it says itself.
+/// A leader, as it says itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Leader {
     pub(crate) who: usize,
@@ -236,13 +236,13 @@ impl Stage {
             let process = member.process.as_mut().expect("it runs");
             assert!(process.finish(), "it ends in good order");
         }
-        // What they said last may still be on its way.
+        // Their last words may still be on their way.
         while self.hear(Duration::from_millis(200)).is_some() {}
     }
 }
 
 impl Drop for Stage {
-    /// What was written down is kept if it is needed, or asked for.
+    /// Keeps the records if they are needed, or asked for.
     fn drop(&mut self) {
         if thread::panicking() || env::var_os("TENURE_TORTURE_KEEP").is_some() {
             self.folder.disable_cleanup(true);

@@ -1,4 +1,4 @@
-//! What one key may cost a member, and what a member forgets.
+//! Limits of what one key may cost a member, and what a member forgets.
 
 use super::*;
 use crate::config::Limits;
@@ -24,7 +24,7 @@ async fn a_key_that_has_as_many_groups_as_it_may_is_told_so_and_others_are_not_t
     let app = Node::start(founded.candidate("app", "app/*")).await.unwrap();
     let one = within(SOON, app.campaign("app/1")).await.unwrap().unwrap();
     let two = within(SOON, app.campaign("app/2")).await.unwrap().unwrap();
-    let refused = within(SOON, app.campaign("app/3")).await.expect("it waits for ever");
+    let refused = within(SOON, app.campaign("app/3")).await.expect("it waits without end");
     let group = GroupName::new("app/3").unwrap();
     assert_eq!(refused.err(), Some(CampaignError::TooManyGroups { group }));
     let other = Node::start(founded.candidate("other", "app/*")).await.unwrap();

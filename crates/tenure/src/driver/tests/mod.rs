@@ -146,7 +146,7 @@ async fn who_asks_while_the_node_stops_is_told_why_it_did() {
         let entry = Entry { group: GroupName::new("g").unwrap(), number: 0, health: None, prize };
         node.mailbox.send(Request::Campaign(entry, None));
     }
-    let told = within(SOON, won).await.expect("it waits for ever");
+    let told = within(SOON, won).await.expect("it waits without end");
     assert!(told.is_err(), "a node that has stopped took a request: {told:?}");
     let why = node.stopped.borrow().clone();
     assert!(matches!(why, Some(Stopped::Clock { .. })), "{why:?}");

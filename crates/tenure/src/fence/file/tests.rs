@@ -207,7 +207,7 @@ fn a_write_that_fails_before_the_fsync_changes_nothing_and_may_come_again() {
     let mut fence = folder.create(Rule::InOrder);
     fence.admit(token(1, 1), "alpha").unwrap();
     let obstacle = new_path(&folder.fence());
-    fs::create_dir(&obstacle).unwrap(); // Cannot be written, whoever we are.
+    fs::create_dir(&obstacle).unwrap(); // No user can write to it.
     assert!(matches!(fence.admit(token(1, 2), "alpha"), Err(Refused::Failed(FileError::Io { .. }))));
     assert_eq!(fence.newest().unwrap().token, token(1, 1));
     fs::remove_dir(&obstacle).unwrap();

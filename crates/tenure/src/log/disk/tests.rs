@@ -296,7 +296,7 @@ impl Medium for TightFile {
     }
 }
 
-/// A log of a thousand records, of which a file is longer than the room that is kept.
+/// A log of a thousand records; its file is longer than the room that is kept.
 fn with_records(config: &Checked, place: &Tight) -> (Disk, Vec<Record>) {
     make(config, false).unwrap();
     let (mut disk, _) = place.open(config).unwrap();
@@ -538,13 +538,12 @@ fn a_new_file_is_tried_again_also_while_records_keep_coming() {
     writer.finish();
 }
 
-/// A disk of which a loss of power leaves what was synced. Where a sync fails, what it was to write
-/// is taken for written, as file systems do: only what is written once more is synced by the next
-/// one.
+/// A disk that keeps synced bytes over a loss of power. After a failed sync it takes dirty bytes
+/// for written, as file systems do: the next sync covers only what is written again.
 #[derive(Clone)]
 struct Cached {
     folder: PathBuf,
-    /// What the file would be after a loss of power.
+    /// The file as it would be after a loss of power.
     durable: Arc<Mutex<Vec<u8>>>,
     sync_fails: Arc<AtomicU32>,
 }
@@ -552,7 +551,7 @@ struct Cached {
 struct CachedFile {
     file: File,
     disk: Cached,
-    /// What was written since the last sync.
+    /// Writes since the last sync.
     dirty: Vec<(u64, Vec<u8>)>,
 }
 

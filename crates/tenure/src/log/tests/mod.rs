@@ -453,7 +453,7 @@ async fn whoever_lost_its_disk_is_elected_in_neither_way() {
         within("the end", log.shutdown()).await;
     }
     let forgot = by_node(&nodes[strong]);
-    // Whoever has won this would have won the log's group by then, too.
+    // The winner of this would have won the log's group by then, too.
     let _other = within("an election", nodes[strong].0.campaign("another")).await.unwrap();
     let others = nodes.iter().enumerate().filter(|(at, _)| *at != strong);
     let _others: Vec<Log<Lines>> = others.map(|(_, node)| by_node(node)).collect();

@@ -40,7 +40,7 @@ fn open(dir: &TempDir, owner: StoreId, here: BootId, life: u128) -> (Memory, Opt
     (memory, found)
 }
 
-/// What the start of a life in this boot may believe of life `life - 1`.
+/// Cells of life `life - 1` that the start of a life in this boot may believe.
 fn recalled(dir: &TempDir, owner: StoreId, here: BootId, life: u128) -> Option<Vec<Cell>> {
     let (_, found) = open(dir, owner, here, life);
     let store = Store::Used(Incarnation(life - 1), Vec::new());
@@ -267,7 +267,8 @@ fn a_memory_that_is_cut_while_it_is_in_use_is_void_and_the_process_lives() {
     }
 }
 
-/// What the user nobody can do with a shell; `None` where this user cannot become another.
+/// Runs a script as the user nobody, and says whether it succeeded; `None` where this user cannot
+/// become another.
 fn as_nobody(script: &str) -> Option<bool> {
     const NOBODY: u32 = 65534;
     if crate::sys::at::user() != 0 {

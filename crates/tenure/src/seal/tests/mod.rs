@@ -46,7 +46,7 @@ fn ring(byte: u8) -> Keyring {
     Keyring::new(key(byte))
 }
 
-/// What was received, on its own.
+/// A received packet, without its session.
 #[derive(Debug, PartialEq, Eq)]
 enum Got {
     Dropped(Refusal),
@@ -186,7 +186,7 @@ fn shake(a: &mut Node, b: &mut Node, now: LocalTime) -> [Vec<u8>; 4] {
     [hello, welcome, first, data]
 }
 
-/// What `a` says reaches `b`.
+/// Asserts that a packet of `a` reaches `b`.
 #[track_caller]
 fn reaches(a: &mut Node, b: &mut Node, text: &str, now: LocalTime) {
     let packet = a.say(b, text, now);

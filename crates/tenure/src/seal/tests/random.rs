@@ -46,7 +46,7 @@ struct World {
     sent: Vec<Sent>,
     now: u64,
     said: u64,
-    /// What each has taken: a text is never said twice.
+    /// Texts that each has taken: none is sent twice.
     taken: BTreeSet<(usize, Vec<u8>)>,
 }
 

@@ -10,7 +10,7 @@ use tenure_proto::Ticket;
 use super::child::{folder, passes_in_namespace};
 use super::*;
 
-/// What a disk in a test does instead of syncing.
+/// The behaviour of a test's disk instead of syncing.
 enum Sync {
     /// It does as it is told.
     Works,

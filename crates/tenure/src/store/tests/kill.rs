@@ -21,7 +21,7 @@ const KILLS: u32 = 200;
 const GROUPS: u64 = 40;
 const SEED: u64 = 4;
 
-/// What the next life is told of this one.
+/// A life, as the next one hears of it.
 struct Life {
     store: Store,
     opened: Opened,
@@ -81,7 +81,7 @@ fn cell(group: u64, until: u64) -> Cell {
     if until == 0 { Cell::Grant(GroupId(group), None) } else { grant(group, until) }
 }
 
-/// What a life said before it was killed.
+/// The words of a life before it was killed.
 #[derive(Default)]
 struct Said {
     claimed: bool,

@@ -11,7 +11,7 @@ use super::*;
 /// Far smaller than real ones, so that they are torn in many places.
 const SECTOR: usize = 64;
 
-/// What ends a life.
+/// The end of a life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// The process alone: the cache goes on.

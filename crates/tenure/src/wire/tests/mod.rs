@@ -1,4 +1,4 @@
-//! What is written is read; what nobody wrote is refused, and costs nothing.
+//! Every written message is read back; bytes that nobody wrote are refused, and cost nothing.
 
 mod any;
 mod corpus;

@@ -6,7 +6,7 @@ use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Stamp};
 
 use super::*;
 
-/// What the seal of a datagram takes.
+/// Bytes that the seal of a datagram takes.
 const SEAL: usize = 40;
 
 /// A member's request after weeks of running: twenty days since boot, the twelfth life, terms that

@@ -1,17 +1,17 @@
-//! What `/metrics` says, line by line, by the rules of Prometheus and OpenMetrics.
+//! Checks the text of `/metrics`, line by line, by the rules of Prometheus and OpenMetrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Daemon;
 use crate::daemon::http::metrics::MOST_GROUPS;
 
-/// What ends the name of a measure in a base unit.
+/// Endings of names of measures in a base unit.
 const UNITS: [&str; 2] = ["seconds", "bytes"];
 
 /// Words that name a unit that is no base unit.
 const NO_UNITS: [&str; 8] = ["ms", "us", "ns", "millis", "minutes", "kilobytes", "percent", "milliseconds"];
 
-/// What a family of metrics is said to be.
+/// A family of metrics, as its HELP and TYPE lines describe it.
 #[derive(Debug, Default)]
 struct Family {
     kind: Option<String>,

@@ -290,8 +290,7 @@ async fn bodies_and_headers_have_limits() {
 #[tokio::test]
 async fn a_header_that_does_not_come_to_its_end_is_waited_for_no_longer_than_ten_seconds() {
     let daemon = Daemon::start("").await;
-    // What is read ends when the server closes the connection, or the test fails after twenty
-    // seconds.
+    // The text ends when the server closes the connection, or the test fails after twenty seconds.
     let answer = daemon.raw("GET /livez HTTP/1.1\r\nHost: ").await;
     assert!(!answer.contains("200 OK"), "{answer}");
     daemon.end().await;

@@ -21,8 +21,8 @@ const FOREVER: Duration = Duration::from_secs(3_600);
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Four places for anything, all of which one source may take, and two for probes; nothing ends by
-/// itself.
+/// Four places for anything, and one source may take all four; two places for probes. No connection
+/// ends by itself.
 fn limits() -> Limits {
     Limits { most: 4, per_source: 4, probes: 2, header: FOREVER, write: FOREVER, probe: FOREVER }
 }
