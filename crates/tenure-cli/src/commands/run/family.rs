@@ -8,8 +8,9 @@
 //!
 //! To kill all, three ways at once: the process groups (no fork slips through), the cgroup if there
 //! is one (nor a session), and every descendant found in `/proc`. Repeated until nobody is left.
+//! Processes that left their group must not outlive the others for long, however busy the host is:
+//! only this family's entries of `/proc` are read.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -76,49 +77,87 @@ pub(crate) fn code(status: WaitStatus) -> Option<u8> {
 }
 
 /// The descendants of this process, without itself.
+///
+/// The kernel's lists of children take as long as this family is large. A look at all processes of
+/// a busy host can take seconds, and what it finds must die before E.
 fn descendants() -> Vec<Pid> {
-    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        if let Some(parent) =
-            fs::read_to_string(entry.path().join("stat")).ok().as_deref().and_then(parent_in)
-        {
-            children.entry(parent).or_default().push(pid);
-        }
-    }
-    let (mut found, mut queue) = (Vec::new(), vec![getpid().as_raw_nonzero().get()]);
-    while let Some(pid) = queue.pop() {
-        for child in children.remove(&pid).unwrap_or_default() {
-            queue.push(child);
-            found.extend(Pid::from_raw(child));
-        }
+    if Path::new("/proc/thread-self/children").exists() { by_children() } else { by_parents() }
+}
+
+/// Follows the kernel's lists of children. A list may miss one whose sibling ends meanwhile: callers
+/// look again until the kernel says that there is no child.
+fn by_children() -> Vec<Pid> {
+    walk(children_of)
+}
+
+/// All that can be reached from this process.
+fn walk(children_of: impl Fn(Pid) -> Vec<Pid>) -> Vec<Pid> {
+    let (mut found, mut queue) = (Vec::new(), vec![getpid()]);
+    while let Some(parent) = queue.pop() {
+        let children = children_of(parent);
+        queue.extend(&children);
+        found.extend(children);
     }
     found
 }
 
+/// The children of all threads of a process; none if it has ended.
+fn children_of(parent: Pid) -> Vec<Pid> {
+    let threads = fs::read_dir(format!("/proc/{}/task", parent.as_raw_nonzero()));
+    let lists = threads.into_iter().flatten().flatten();
+    let lists = lists.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_ascii_whitespace().filter_map(pid).collect::<Vec<_>>()).collect()
+}
+
+fn pid(text: &str) -> Option<Pid> {
+    text.parse().ok().and_then(Pid::from_raw)
+}
+
+/// Looks at every process of the host, for kernels without `CONFIG_PROC_CHILDREN`.
+fn by_parents() -> Vec<Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pairs = entries.filter_map(|entry| {
+        let child = entry.file_name().to_str().and_then(pid)?;
+        let line = fs::read_to_string(entry.path().join("stat")).ok()?;
+        Some((parent_in(&line)?, child))
+    });
+    let pairs: Vec<(Pid, Pid)> = pairs.collect();
+    let of = |parent| pairs.iter().filter(move |pair| pair.0 == parent).map(|pair| pair.1);
+    walk(|parent| of(parent).collect())
+}
+
 /// The parent's number in a line of `/proc/PID/stat`. The name before it may have blanks and
 /// brackets in it.
-fn parent_in(line: &str) -> Option<i32> {
+fn parent_in(line: &str) -> Option<Pid> {
     let (_, rest) = line.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+    rest.split_ascii_whitespace().nth(1).and_then(pid)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
     fn the_parent_is_found_behind_a_name_with_brackets() {
-        assert_eq!(parent_in("12 (a) b) (c)) S 7 12 12 0 -1"), Some(7));
+        assert_eq!(parent_in("12 (a) b) (c)) S 7 12 12 0 -1"), Pid::from_raw(7));
         assert_eq!(parent_in("12 (a"), None);
     }
 
     #[test]
-    fn children_of_this_process_are_found() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let found = descendants().iter().any(|pid| pid.as_raw_nonzero().get().cast_unsigned() == child.id());
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(found);
+    fn children_and_theirs_are_found_in_sessions_of_their_own_too() {
+        let script = "setsid sleep 600 & echo $!; wait";
+        let mut command = Command::new("sh");
+        let mut shell = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let family = [Pid::from_child(&shell), pid(line.trim()).unwrap()];
+        for found in [descendants(), by_children(), by_parents()] {
+            assert!(family.iter().all(|member| found.contains(member)), "{family:?} in {found:?}");
+        }
+        family.iter().for_each(|member| kill_process(*member, Signal::KILL).unwrap());
+        shell.wait().unwrap();
     }
 }
