@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use tenure_proto::local::Sound as Quiet;
-use tenure_proto::strong::Sound;
 use tenure_proto::trace::{Decision, EdictMade, HEADER, Line, Reader, What};
 use tenure_proto::{GroupId, NodeId};
 
 use super::locals::{Told, placed, told};
 use super::record::Record;
 use crate::property::Mark;
+use crate::protocols::local::mutants::Wrong;
 use crate::protocols::local::subject::Locals;
+use crate::protocols::strong::mutants::Broken;
 use crate::protocols::strong::subject::Strong;
 use crate::subject::Subject;
 use crate::world::node_id;
@@ -77,7 +77,7 @@ fn local_words(mark: Mark, node: NodeId, record: &Record) -> Option<String> {
         Told::End => format!("{node} takes no part in {} any more", step.group),
         Told::Event(event) => {
             let place = node_id(members.iter().position(|member| *member == node)?);
-            let text = <Locals<Quiet> as Subject>::event_text(place, &placed(event, members)?);
+            let text = <Locals<Wrong> as Subject>::event_text(place, &placed(event, members)?);
             format!("{}, in {}", told(&text, members), step.group)
         }
     })
@@ -96,7 +96,7 @@ pub(super) fn line_words(bytes: &[u8], mark: Mark, record: &Record) -> String {
             format!("{who} begins its life {life} in epoch {epoch}")
         }
         What::Event(event) => {
-            node.map(|node| <Strong<Sound> as Subject>::event_text(node, &event)).unwrap_or_default()
+            node.map(|node| <Strong<Broken> as Subject>::event_text(node, &event)).unwrap_or_default()
         }
         What::LocalStart(_) | What::Local { .. } | What::LocalEnd { .. } => {
             node.and_then(|node| local_words(mark, node, record)).unwrap_or_default()

@@ -14,10 +14,11 @@
 //! really went along it: now and then one must be answered directly (rules 5 and 6 of the tree).
 
 use tenure_proto::NodeId;
-use tenure_proto::local::{Event, Sound};
+use tenure_proto::local::Event;
 
 use crate::catalogue::Error;
 use crate::draw::plot::{Axis, Panel, Plot, Scale, Series};
+use crate::protocols::local::mutants::Wrong;
 use crate::protocols::local::subject::Locals;
 pub use crate::race::Options;
 use crate::race::track::{Said, Track};
@@ -42,9 +43,9 @@ pub const ROUNDS: usize = 50;
 /// A run that has not had them by then has failed.
 const HORIZON: RealTime = RealTime(600_000 * MILLI);
 
-type Subjects = Locals<Sound>;
+type Subjects = Locals<Wrong>;
 
-const SUBJECT: Subjects = Locals { rules: Sound, majority: false };
+const SUBJECT: Subjects = Locals { rules: Wrong::Nothing, majority: false };
 
 /// How many schedules the options ask for.
 pub fn schedules(options: &Options) -> u64 {

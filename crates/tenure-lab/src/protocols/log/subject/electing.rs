@@ -7,13 +7,13 @@
 use tenure_proto::eventual::{self, Access, Hints};
 use tenure_proto::log::Rules;
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::{self, Nerio, Standing};
+use tenure_proto::strong::{self, Standing};
 use tenure_proto::time::{Drift, LocalSpan, Span};
 use tenure_proto::{
     Boot, BootKind, Effect, Elects, GroupId, Incarnation, Input, LocalTime, NodeId, Protocol,
 };
 
-use super::{Context, Happening, Host, Kept, Talk, strong_config};
+use super::{Broken, Context, Happening, Host, Kept, Nerio, Talk, strong_config};
 use crate::protocols::eventual::mutants::Printed;
 use crate::protocols::eventual::subject::{Elector, Which};
 use crate::subject::Constants;
@@ -38,7 +38,7 @@ pub(super) fn omega(constants: &Constants) -> Option<Which> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Setting {
     /// By Nerio. With the lease: its holder proposes, under its term, and reads without asking.
-    Strong { config: strong::Config, lease: bool },
+    Strong { config: strong::Config<Broken>, lease: bool },
     /// By an Omega.
     Omega(Which, eventual::Config<Printed>),
 }

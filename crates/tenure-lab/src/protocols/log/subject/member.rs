@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use tenure_proto::log::{self, Applied, Command, Event, Key, Paxos, Rules};
-use tenure_proto::strong::{self, Nerio};
+use tenure_proto::strong;
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{Boot, Effect, Input, LocalTime, NodeId, Protocol, eventual};
 
 use super::client::Client;
 use super::electing::{Electing, GROUP, Said};
 use super::kv::{KeyName, Kv, Write};
-use super::{Ask, AskId, Config, Context, Happening, Host, Kept, Reply, Talk, Wish};
+use super::{Ask, AskId, Config, Context, Happening, Host, Kept, Nerio, Reply, Talk, Wish};
 
 /// One life of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

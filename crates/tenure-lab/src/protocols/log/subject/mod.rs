@@ -16,7 +16,7 @@ pub use kv::{KeyName, Write};
 use tenure_proto::detect::weak::{Choice, Watch};
 use tenure_proto::log::{self, Ballot, Rules, Session, Slot, Sound};
 use tenure_proto::quorum::{NodeSet, Quorums};
-use tenure_proto::strong::{self, Nerio, Succession};
+use tenure_proto::strong::{self, Succession};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{
     Boot, Elects, GroupId, Incarnation, Input, LocalTime, NodeId, Protocol, Record, eventual,
@@ -30,10 +30,15 @@ use crate::draw::Words;
 use crate::property::{Kind, Property};
 use crate::protocols::eventual::subject::Eventual;
 use crate::protocols::log::judge::{ALL, LogJudge, TIMELY};
+use crate::protocols::strong::mutants::Broken;
 use crate::protocols::strong::subject::Strong;
 use crate::random::Random;
 use crate::subject::{Assumption, Constants, Key, LeaderThreads, Rhythm, Role, Shape, Subject, Unit};
 use crate::world::{Flaws, MOST_HOSTS, clock::MILLI, node_id};
+
+/// The election's machine, always sound. Its rules have the type of the mutants', because the
+/// catalogue has that machine compiled anyway.
+type Nerio = strong::Nerio<Broken>;
 
 type Context<'a, R> = tenure_proto::Context<'a, Host<R>>;
 
@@ -396,7 +401,7 @@ impl<R: Rules> Subject for Log<R> {
     type Machine = Host<R>;
     type Judge = LogJudge;
 
-    const WORDS: Words = Strong::<strong::Sound>::WORDS;
+    const WORDS: Words = Strong::<Broken>::WORDS;
 
     fn keys(&self) -> &'static [Key] {
         &KEYS
@@ -602,7 +607,7 @@ impl<R: Rules> Subject for Log<R> {
 
     fn event_shape(node: NodeId, event: &Happening) -> Shape {
         match event {
-            Happening::Strong(event) => Strong::<strong::Sound>::event_shape(node, event),
+            Happening::Strong(event) => Strong::<Broken>::event_shape(node, event),
             Happening::Omega(event) => Eventual::event_shape(node, event),
             _ => Shape::Nothing,
         }
@@ -618,7 +623,7 @@ impl<R: Rules> Subject for Log<R> {
 }
 
 /// The election, with as little of its own as possible.
-fn strong_config(quorums: &Quorums, constants: &Constants) -> Result<strong::Config, String> {
+fn strong_config(quorums: &Quorums, constants: &Constants) -> Result<strong::Config<Broken>, String> {
     let drift = u32::try_from(constants.get("drift")).ok().and_then(Drift::from_ppm);
     let span = |name| Span::from_nanos(constants.get(name));
     let settings = strong::Settings {
@@ -638,7 +643,7 @@ fn strong_config(quorums: &Quorums, constants: &Constants) -> Result<strong::Con
         weak: Choice::Ring(Watch::Heartbeat),
         adapt: None,
         hold: None,
-        rules: strong::Sound,
+        rules: Broken::Nothing,
     };
     settings.validate().map_err(|error| error.to_string())
 }

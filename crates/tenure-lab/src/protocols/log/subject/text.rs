@@ -1,16 +1,15 @@
 //! The log in words and numbers.
 
 use tenure_proto::log::{Applied, Event, Message};
-use tenure_proto::strong::Sound;
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{NodeId, eventual, strong};
 
-use super::{Command, Deed, Eventual, Happening, Reply, Strong, Subject, Talk, Wish};
+use super::{Broken, Command, Deed, Eventual, Happening, Reply, Strong, Subject, Talk, Wish};
 use crate::count::Counts;
 use crate::subject::constants::parse_time;
 use crate::world::RealTime;
 
-type Elected = Strong<Sound>;
+type Elected = Strong<Broken>;
 
 /// The kinds of messages that are the log's own.
 pub(super) const KINDS: &[&str] = &[
@@ -122,7 +121,7 @@ pub(super) fn answers(message: &Talk) -> Option<&'static str> {
         Talk::Log(Message::Promise { .. }) => Some("prepare"),
         Talk::Log(Message::Accepted { .. }) => Some("accept"),
         Talk::Log(Message::Confirmed { .. }) => Some("confirm"),
-        Talk::Strong(message) => Strong::<strong::Sound>::answers(message),
+        Talk::Strong(message) => Elected::answers(message),
         Talk::Omega(message) => Eventual::answers(message),
         _ => None,
     }
@@ -135,7 +134,7 @@ pub(super) fn number(message: &Talk) -> u64 {
         Talk::Log(Message::Accept { entries, .. }) => entries.first().map_or(0, |(slot, _)| slot.0),
         Talk::Log(Message::Accepted { slots, .. }) => slots.first().map_or(0, |slot| slot.0),
         Talk::Log(Message::Confirm { round, .. } | Message::Confirmed { round, .. }) => *round,
-        Talk::Strong(message) => Strong::<strong::Sound>::number(message),
+        Talk::Strong(message) => Elected::number(message),
         Talk::Omega(message) => Eventual::number(message),
         _ => 0,
     }

@@ -19,12 +19,13 @@
 
 use tenure_proto::detect::weak::Choice;
 use tenure_proto::quorum::Quorums;
-use tenure_proto::strong::{Command, Config, Event, Failure, Nerio, Settings, Sound, Succession};
+use tenure_proto::strong::{Command, Config, Event, Failure, Nerio, Settings, Succession};
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
 
 use crate::catalogue::Error;
 use crate::draw::plot::{Axis, Panel, Plot, Scale, Series};
+use crate::protocols::strong::mutants::Broken;
 use crate::race::{Cell, Column, Race, Sheet, Shown, length};
 use crate::random::Scripted;
 use crate::world::{Action, Clock, Flaws, FlightId, Foundation, RealTime, Stretch, World, clock::MILLI};
@@ -147,7 +148,7 @@ impl Case {
     }
 
     /// One grantor, and two candidates that grant nothing.
-    fn config(self) -> Result<Config<Sound>, Error> {
+    fn config(self) -> Result<Config<Broken>, Error> {
         let quorums = Quorums::majority(vec![GRANTOR]).map_err(|error| Error::new(error.to_string()))?;
         let settings = Settings {
             quorums,
@@ -163,7 +164,7 @@ impl Case {
             weak: Choice::Random,
             adapt: None,
             hold: None,
-            rules: Sound,
+            rules: Broken::Nothing,
         };
         settings.validate().map_err(|error| Error::new(error.to_string()))
     }
@@ -184,7 +185,7 @@ impl Case {
 
 /// A world with one grantor in it.
 #[derive(Clone)]
-struct Bench(World<Nerio<Sound>>);
+struct Bench(World<Nerio<Broken>>);
 
 impl Bench {
     fn new(case: Case) -> Result<Self, Error> {

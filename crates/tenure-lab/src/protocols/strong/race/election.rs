@@ -19,10 +19,9 @@
 //! The bound is that of chance. With the weak election of nodes (section 9, a ring) one candidate
 //! goes first, and the wait for it is gone: what is left is its round trip.
 
-use tenure_proto::strong::Sound;
-
 use crate::catalogue::Error;
 use crate::draw::plot::{Axis, Panel, Plot, Scale, Series};
+use crate::protocols::strong::mutants::Broken;
 use crate::protocols::strong::subject::{Model, Strong};
 pub use crate::race::Options;
 use crate::race::track::{Finish, Track};
@@ -155,7 +154,7 @@ fn cast(nodes: usize, (window, ring): (u64, bool), seed: u64) -> Result<Cast, Er
         .with("block", 256)
         .with("groups", 1);
     let clocks = (0..nodes).map(|_| clock()).collect();
-    Cast::new::<Strong<Sound>>("majority", nodes, constants, clocks).map_err(Error::new)
+    Cast::new::<Strong<Broken>>("majority", nodes, constants, clocks).map_err(Error::new)
 }
 
 /// `W/(n+1) + 2v + (1/s - 1)(W + 4v)` with `s = (1 - v/W)^n`, in v.

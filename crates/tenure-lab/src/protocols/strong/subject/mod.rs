@@ -12,7 +12,7 @@ use tenure_proto::quorum::Quorums;
 use tenure_proto::strong::epoch::{Body, Change, EpochTalk, StoreId};
 use tenure_proto::strong::wedge::WedgeTalk;
 use tenure_proto::strong::{
-    Command, Event, Kind, Message, Nerio, RecoveryTalk, Rules, Settings, Sound, Succession, Talk, Term,
+    Command, Event, Kind, Message, Nerio, RecoveryTalk, Rules, Settings, Succession, Talk, Term,
 };
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 use tenure_proto::{GroupId, NodeId, Protocol};
@@ -23,6 +23,7 @@ use crate::count::Counts;
 use crate::draw::{BarKind, MarkKind, Words};
 use crate::property::Property;
 use crate::protocols::strong::judge::{ALL, StrongJudge, WEDGE_ALL};
+use crate::protocols::strong::mutants::Broken;
 use crate::protocols::strong::subject::members::{
     any_members, change_text, disk_text, draw_for, epoch_text, members_text, recovery_text, wedge_text,
 };
@@ -58,10 +59,11 @@ pub enum Model {
     Wedge,
 }
 
-impl Strong<Sound> {
-    /// The subject as a node runs it.
+impl Strong<Broken> {
+    /// The subject as a node runs it. Its rules have the type of the mutants', because the
+    /// catalogue has that machine compiled anyway.
     pub const fn sound(model: Model) -> Self {
-        Self { rules: Sound, flaws: Flaws::NONE, order: Order::Sound, model }
+        Self { rules: Broken::Nothing, flaws: Flaws::NONE, order: Order::Sound, model }
     }
 }
 
