@@ -149,13 +149,13 @@ impl Plan {
                 heals,
                 &mut Random::stream(seed, "lost disks"),
             ));
-            disasters.sort_by_key(|(at, _)| *at);
+            sort(&mut disasters);
         }
         if setup.faults.has(Fault::Crash) && S::loses_one(&constants) {
             let mut random = Random::stream(seed, "departure");
             let (at, node) = (heals.after(random.below(longest * 4)), node_id(random.index(setup.nodes)));
             disasters.push((at, Disaster::Crash(node, How::Restart, ends.0)));
-            disasters.sort_by_key(|(at, _)| *at);
+            sort(&mut disasters);
         }
         if setup.faults.has(Fault::Crash) {
             let random = &mut Random::stream(seed, "kills");
@@ -199,7 +199,7 @@ impl Plan {
         let random = &mut Random::stream(seed, "kills in a world");
         let within = S::interrupted_within(&constants);
         sharpen_crashes((within, subject.interruptible(&constants)), random, &mut disasters);
-        disasters.sort_by_key(|(at, _)| *at);
+        sort(&mut disasters);
         let ends = setup.horizon.unwrap_or(programme.ends);
         let assumption = subject.assumption(&constants);
         let clocks = draw_clocks((setup, site.hosts), assumption, ends, &mut Random::stream(seed, "clocks"));
@@ -219,6 +219,12 @@ impl Plan {
             ends,
         })
     }
+}
+
+/// Puts disasters in the order of their times. The one place that sorts them: each call of a sort
+/// with a closure of its own would be compiled anew, for every protocol.
+fn sort(disasters: &mut [(RealTime, Disaster)]) {
+    disasters.sort_by_key(|(at, _)| *at);
 }
 
 /// Clocks that keep to the assumption, often at its very edge, and one that breaks it if that is
@@ -316,7 +322,7 @@ fn draw_all(
             }
         }
     }
-    disasters.sort_by_key(|(at, _)| *at);
+    sort(&mut disasters);
     disasters
 }
 
@@ -454,7 +460,7 @@ fn draw_kills(
             disasters.push((at, kill(random, node, which)));
         }
     }
-    disasters.sort_by_key(|(at, _)| *at);
+    sort(disasters);
 }
 
 /// Where an adversary counts on who is there, nobody else may fail. But who fails may do so inside
@@ -502,7 +508,7 @@ fn set_times(
         let by = i64::try_from(random.between(1, longest)).unwrap_or(i64::MAX);
         disasters.push((at, Disaster::SetTime(node, random.pick(&[by, -by]))));
     }
-    disasters.sort_by_key(|(at, _)| *at);
+    sort(disasters);
 }
 
 /// Partitions one after the other, with the network whole in between.

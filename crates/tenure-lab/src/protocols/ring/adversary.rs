@@ -78,6 +78,13 @@ pub struct Siege {
     pub histories: u64,
 }
 
+impl Siege {
+    /// Small joins first. Outside of what is generic over nodes, so that it is compiled once.
+    fn sort_joins(&mut self) {
+        self.joins.sort_by_key(|join| (join.size, join.from));
+    }
+}
+
 /// The messages that a node heard, in order.
 type History<M> = Vec<(Port, M)>;
 
@@ -150,7 +157,7 @@ pub fn attack<N: Node>(ids: &[u32], winner: Winner) -> Result<Siege, Error> {
     };
     let line = build::<N>(ids, 0, &mut siege)?;
     siege.receptions = line.schedule.len() as u64;
-    siege.joins.sort_by_key(|join| (join.size, join.from));
+    siege.sort_joins();
     finish(line, &mut siege, winner);
     Ok(siege)
 }

@@ -80,8 +80,9 @@ pub fn run<N: Node, W: Wiring>(wiring: W, id: u32, rounds: u64, seed: u64) -> St
             (0..size).for_each(|at| step(at, &mut nodes, &mut N::wake));
         }
         // A node hears its left side first: all do, or they would differ by that.
-        flights.sort_by_key(|(end, _)| W::port(*end));
-        for (end, message) in flights.drain(..) {
+        let order = by_port(flights.iter().map(|(end, _)| W::port(*end)).collect());
+        let mut heard: Vec<_> = flights.drain(..).map(Some).collect();
+        for (end, message) in order.into_iter().filter_map(|at| heard[at].take()) {
             step(W::node(end), &mut nodes, &mut |node, turn| node.receive(W::port(end), message, turn));
         }
         for at in 0..size {
@@ -99,6 +100,14 @@ pub fn run<N: Node, W: Wiring>(wiring: W, id: u32, rounds: u64, seed: u64) -> St
     }
     steps.coins = coins.1;
     steps
+}
+
+/// The places of messages in the order of the ports at which they are heard. Outside of what is
+/// generic over nodes, so that it is compiled once.
+fn by_port(ports: Vec<Port>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..ports.len()).collect();
+    order.sort_by_key(|at| ports[*at]);
+    order
 }
 
 fn different<N: Node>(nodes: &[N]) -> u32 {
