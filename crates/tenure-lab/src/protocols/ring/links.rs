@@ -22,7 +22,7 @@ use tenure_proto::classic::{Node, Port, Standing, Turn};
 use super::outcome::{Outcome, Tally};
 use super::place::Place;
 use super::rounds::{Start, Wake};
-use super::watch::Watch;
+use super::watch::{Trace, Watch};
 use super::wiring::{Ring, Wiring};
 use crate::random::Random;
 
@@ -52,7 +52,7 @@ struct Flight<M> {
     arrives: u64,
 }
 
-struct Links<'a, N: Node, V: Watch> {
+struct Links<'a, N: Node> {
     ring: Ring,
     places: Vec<Place<N>>,
     /// By the end at which they are heard.
@@ -66,15 +66,16 @@ struct Links<'a, N: Node, V: Watch> {
     tally: Tally,
     /// For each node when it was last told something, as time is counted.
     clocks: Vec<u64>,
-    watch: &'a mut V,
+    /// Written down, if that is wanted.
+    trace: Option<&'a mut Trace>,
 }
 
 /// Runs an election on a ring to its end.
-pub fn run<N: Node, V: Watch>(schedule: Schedule, start: Start<'_>, watch: &mut V) -> Outcome {
+pub fn run<N: Node>(schedule: Schedule, start: Start<'_>, trace: Option<&mut Trace>) -> Outcome {
     assert!(!N::ROUNDS, "an algorithm that counts rounds needs rounds");
     let size = u32::try_from(start.ids.len()).unwrap_or(u32::MAX);
     let unit = if matches!(schedule, Schedule::Delays(_)) { UNIT } else { 1 };
-    let mut links: Links<'_, N, V> = Links {
+    let mut links: Links<'_, N> = Links {
         ring: Ring(size),
         places: Place::all(start.ids, |_| 2),
         links: (0..2 * size).map(|_| VecDeque::new()).collect(),
@@ -85,7 +86,7 @@ pub fn run<N: Node, V: Watch>(schedule: Schedule, start: Start<'_>, watch: &mut 
         sent: Vec::new(),
         tally: Tally::new(),
         clocks: vec![0; start.ids.len()],
-        watch,
+        trace,
     };
     match start.wake {
         Wake::All => (0..size).for_each(|node| links.wake(node)),
@@ -100,10 +101,12 @@ pub fn run<N: Node, V: Watch>(schedule: Schedule, start: Start<'_>, watch: &mut 
     Outcome { unit, ..Outcome::judge(&links.tally, start.ids, &links.places, start.winner) }
 }
 
-impl<N: Node, V: Watch> Links<'_, N, V> {
+impl<N: Node> Links<'_, N> {
     fn wake(&mut self, node: u32) {
         if self.places[node as usize].node.standing() == Standing::Asleep {
-            self.watch.woke(0, node);
+            if let Some(trace) = &mut self.trace {
+                trace.woke(0, node);
+            }
             self.step(node, N::wake);
         }
     }
@@ -121,7 +124,9 @@ impl<N: Node, V: Watch> Links<'_, N, V> {
         *clock = flight.arrives.max(*clock);
         let now = *clock;
         self.tally.time = self.tally.time.max(now);
-        self.watch.received(now, node, port, &flight.message);
+        if let Some(trace) = &mut self.trace {
+            trace.received(now, node, port, &flight.message);
+        }
         self.step(node, |node, turn| node.receive(port, flight.message, turn));
         true
     }
@@ -134,10 +139,14 @@ impl<N: Node, V: Watch> Links<'_, N, V> {
             let end = self.ring.far_end(at, port);
             let (to, heard) = (Ring::node(end), Ring::port(end));
             self.tally.sent(&message);
-            self.watch.sent(now, (at, port), (to, heard), &message);
+            if let Some(trace) = &mut self.trace {
+                trace.sent(now, (at, port), (to, heard), &message);
+            }
             self.enqueue(2 * to + heard.0, now, message);
         }
-        self.watch.stands(now, at, standing);
+        if let Some(trace) = &mut self.trace {
+            trace.stands(now, at, standing);
+        }
     }
 
     fn enqueue(&mut self, link: u32, now: u64, message: N::Message) {

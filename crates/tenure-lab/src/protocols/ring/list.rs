@@ -254,7 +254,7 @@ impl<N: Node, W: Wiring> Entry<N, W> {
                 laps::run::<N, V>(start, watch)
             }
             Delays::Unit => rounds::run::<N, W, V>(W::of(size), start, watch),
-            other => links::run::<N, V>(other.schedule(setup.seed), start, watch),
+            other => links::run::<N>(other.schedule(setup.seed), start, watch.trace()),
         })
     }
 }
@@ -329,7 +329,7 @@ impl<N: Node, W: Wiring> Election for Entry<N, W> {
         let mut coins = Random::stream(setup.seed, "coins");
         let wake = setup.wake.list(setup);
         let start = Start { ids, wake: &wake, chance: &mut coins, limit: setup.limit, winner: self.winner };
-        Ok(links::run::<N, _>(Schedule::Priority(priorities.to_vec()), start, &mut Told(&mut |_| ())))
+        Ok(links::run::<N>(Schedule::Priority(priorities.to_vec()), start, None))
     }
 
     fn record(&self, ids: &[u32], setup: &Setup) -> Result<(Outcome, Trace), Error> {

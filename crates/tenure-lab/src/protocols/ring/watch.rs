@@ -18,6 +18,10 @@ pub trait Watch {
     fn stands(&mut self, _time: u64, _node: u32, _standing: Standing) {}
     /// So many more messages were handled.
     fn progress(&mut self, _messages: u64) {}
+    /// Where events are written down, if they are. For runs that are compiled once for all.
+    fn trace(&mut self) -> Option<&mut Trace> {
+        None
+    }
 }
 
 /// Nobody looks on.
@@ -100,6 +104,10 @@ impl Trace {
 
 impl Watch for Trace {
     const SEES_ALL: bool = true;
+
+    fn trace(&mut self) -> Option<&mut Trace> {
+        Some(self)
+    }
 
     fn woke(&mut self, time: u64, node: u32) {
         self.events.push(Event { time, node, what: What::Wake });
