@@ -124,7 +124,7 @@ pub fn is_play(text: &str) -> bool {
 
 /// A play, as it was written.
 #[derive(Clone, Debug)]
-pub struct Play<C> {
+pub struct Play {
     /// Remarks for the reader, a line each.
     pub remarks: Vec<String>,
     /// The protocol's name.
@@ -154,25 +154,26 @@ pub struct Play<C> {
     /// When it ends.
     pub ends: RealTime,
     /// The events.
-    pub(crate) cues: Vec<Cue<C>>,
+    pub(crate) cues: Vec<Cue>,
 }
 
 /// One line of a play.
 #[derive(Clone, Debug)]
-pub(crate) struct Cue<C> {
+pub(crate) struct Cue {
     pub(crate) at: RealTime,
     /// Its line in the file, from one.
     pub(crate) line: usize,
     /// As it was written.
     pub(crate) words: String,
-    pub(crate) deeds: Vec<Deed<C>>,
+    pub(crate) deeds: Vec<Deed>,
 }
 
 /// The deed of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Deed<C> {
+pub(crate) enum Deed {
     Campaign(NodeId),
-    Tell(NodeId, C),
+    /// A command of the protocol, as files write it.
+    Tell(NodeId, String),
     Crash(NodeId),
     Kill(NodeId, Interrupt),
     Start(NodeId, How),

@@ -4,8 +4,7 @@ use tenure_proto::NodeId;
 
 use super::{Check, Cue, Deed, MAGIC, Meddling, Play, What, words};
 use crate::script::{self, Expect, ScriptError};
-use crate::stage::Command;
-use crate::subject::{Assumption, Constants, Role, Subject};
+use crate::subject::{Assumption, Constants, Key, Role, Subject};
 use crate::world::{Action, Clock, Interrupt, RealTime, Stretch, Which, clock::MILLI};
 
 /// The start of clocks about which a play says nothing, and how far they are apart if they may be.
@@ -14,10 +13,20 @@ const CLOCK_START: u64 = 1_000_000 * MILLI;
 /// A clock in a play: when it starts, if the play says so, and its rates.
 type ClockSaid = (Option<u64>, Vec<Stretch>);
 
+/// The facts about a protocol that a reader needs. They have no types of the protocol, so that
+/// reading is compiled once and not for each.
+struct Grammar<'s> {
+    keys: &'static [Key],
+    message_kinds: Vec<&'static str>,
+    roles: fn(&Constants, usize) -> Result<Vec<Role>, String>,
+    is_command: fn(&str) -> bool,
+    assumption: &'s dyn Fn(&Constants) -> Assumption,
+}
+
 /// A play being read.
-struct Reader<'s, S: Subject> {
-    subject: &'s S,
-    play: Play<Command<S>>,
+struct Reader<'s> {
+    grammar: Grammar<'s>,
+    play: Play,
     /// The role of each host, as far as the head has said.
     roles: Vec<Role>,
     clocks: Vec<Option<ClockSaid>>,
@@ -27,27 +36,38 @@ struct Reader<'s, S: Subject> {
 }
 
 /// Reads a play.
-pub fn parse<S: Subject>(subject: &S, text: &str) -> Result<Play<Command<S>>, ScriptError> {
+pub fn parse<S: Subject>(subject: &S, text: &str) -> Result<Play, ScriptError> {
+    let grammar = Grammar {
+        keys: subject.keys(),
+        message_kinds: subject.message_kinds(),
+        roles: S::roles,
+        is_command: |text| S::parse_command(text).is_some(),
+        assumption: &|constants| subject.assumption(constants),
+    };
+    read(grammar, text)
+}
+
+fn read(grammar: Grammar<'_>, text: &str) -> Result<Play, ScriptError> {
     if !super::is_play(text) {
         let what = format!("this is no play: the first line must be '{MAGIC}'");
         return Err(ScriptError { line: 1, what });
     }
-    let mut reader = Reader::new(subject);
+    let mut reader = Reader::new(grammar);
     for (i, raw) in text.lines().enumerate().skip(1) {
         reader.line(raw.trim(), i + 1).map_err(|what| ScriptError { line: i + 1, what })?;
     }
     reader.finish(text.lines().count())
 }
 
-impl<'s, S: Subject> Reader<'s, S> {
-    fn new(subject: &'s S) -> Self {
+impl<'s> Reader<'s> {
+    fn new(grammar: Grammar<'s>) -> Self {
         let play = Play {
             remarks: Vec::new(),
             protocol: String::new(),
             mutant: None,
             seed: None,
             quorums: "majority".to_owned(),
-            constants: Constants::new(subject.keys()),
+            constants: Constants::new(grammar.keys),
             members: 0,
             clocks: Vec::new(),
             delay: 5 * MILLI,
@@ -58,7 +78,7 @@ impl<'s, S: Subject> Reader<'s, S> {
             ends: RealTime(0),
             cues: Vec::new(),
         };
-        Self { subject, play, roles: Vec::new(), clocks: Vec::new(), set: Vec::new(), ends: None }
+        Self { grammar, play, roles: Vec::new(), clocks: Vec::new(), set: Vec::new(), ends: None }
     }
 
     fn line(&mut self, line: &str, number: usize) -> Result<(), String> {
@@ -118,7 +138,7 @@ impl<'s, S: Subject> Reader<'s, S> {
         if self.play.members == 0 {
             return Ok(());
         }
-        let roles = S::roles(&self.play.constants, self.play.members)?;
+        let roles = (self.grammar.roles)(&self.play.constants, self.play.members)?;
         let named = !self.play.checks.is_empty() || self.clocks.iter().any(Option::is_some);
         if roles != self.roles && (named || !self.play.cues.is_empty()) {
             return Err("say who is there before you name anybody".to_owned());
@@ -168,13 +188,13 @@ impl<'s, S: Subject> Reader<'s, S> {
         Ok(())
     }
 
-    fn deeds(&self, words: &str, at: RealTime) -> Result<Vec<Deed<Command<S>>>, String> {
+    fn deeds(&self, words: &str, at: RealTime) -> Result<Vec<Deed>, String> {
         if let Some(text) = words.strip_prefix("network: ") {
             return Ok(vec![Deed::Network(words::network(text.trim(), self.roles.len())?)]);
         }
         let (first, rest) = words.split_once(' ').unwrap_or((words, ""));
         if let Some(name) = first.strip_suffix("'s") {
-            return Ok(vec![possession::<S>(self.node(name)?, rest.trim())?]);
+            return Ok(vec![possession(self.node(name)?, rest.trim())?]);
         }
         let what = match first {
             "hold" => What::Hold,
@@ -200,7 +220,7 @@ impl<'s, S: Subject> Reader<'s, S> {
         if until <= at {
             return Err(format!("{until} is not after {at}"));
         }
-        Ok(Meddling { what, from, to, kind: message_kind(self.subject, kind)?, once, until })
+        Ok(Meddling { what, from, to, kind: message_kind(&self.grammar.message_kinds, kind)?, once, until })
     }
 
     /// `n0 -> n1 next request by n4 as a release at 900ms`
@@ -214,7 +234,7 @@ impl<'s, S: Subject> Reader<'s, S> {
     }
 
     /// `n0 n1 restart and campaign`
-    fn acts(&self, text: &str) -> Result<Vec<Deed<Command<S>>>, String> {
+    fn acts(&self, text: &str) -> Result<Vec<Deed>, String> {
         let is_name = |word: &&str| *word == "everyone" || words::is_node(word);
         let names: Vec<&str> = text.split(' ').take_while(is_name).collect();
         if names.is_empty() {
@@ -228,7 +248,7 @@ impl<'s, S: Subject> Reader<'s, S> {
         let mut deeds = Vec::new();
         for act in rest.join(" ").split(" and ") {
             for node in &nodes {
-                let deed = deed::<S>(*node, act.trim())?;
+                let deed = deed(&self.grammar, *node, act.trim())?;
                 let role = self.roles[node.index()];
                 match (&deed, role.label()) {
                     (Deed::Campaign(_), Some(_)) if !role.campaigns() && names == ["everyone"] => {}
@@ -242,8 +262,8 @@ impl<'s, S: Subject> Reader<'s, S> {
         Ok(deeds)
     }
 
-    fn finish(self, lines: usize) -> Result<Play<Command<S>>, ScriptError> {
-        let Self { subject, mut play, roles, clocks, set, ends } = self;
+    fn finish(self, lines: usize) -> Result<Play, ScriptError> {
+        let Self { grammar, mut play, roles, clocks, set, ends } = self;
         let wrong = |what: String| Err(ScriptError { line: lines, what });
         if play.protocol.is_empty() {
             return wrong("no line says 'protocol NAME'".to_owned());
@@ -251,7 +271,7 @@ impl<'s, S: Subject> Reader<'s, S> {
         if roles.is_empty() {
             return wrong("no line says 'nodes N'".to_owned());
         }
-        let unset = subject.keys().iter().filter(|key| key.otherwise.is_none()).map(|key| key.name);
+        let unset = grammar.keys.iter().filter(|key| key.otherwise.is_none()).map(|key| key.name);
         let unset: Vec<&str> = unset.filter(|name| !set.iter().any(|set| set == name)).collect();
         if !unset.is_empty() {
             return wrong(format!("no line sets {}", unset.join(", ")));
@@ -263,7 +283,7 @@ impl<'s, S: Subject> Reader<'s, S> {
         if let Some((line, at)) = spoken.into_iter().find(|(_, at)| *at > ends) {
             return Err(ScriptError { line, what: format!("it ends at {ends}, before {at}") });
         }
-        let together = matches!(subject.assumption(&play.constants), Assumption::Skew { .. });
+        let together = matches!((grammar.assumption)(&play.constants), Assumption::Skew { .. });
         let clock = |(node, said): (usize, Option<ClockSaid>)| {
             let (start, rates) = said.unwrap_or_else(|| (None, vec![Stretch { from: RealTime(0), ppm: 0 }]));
             let apart = if together { 0 } else { node as u64 };
@@ -274,8 +294,7 @@ impl<'s, S: Subject> Reader<'s, S> {
     }
 }
 
-fn message_kind<S: Subject>(subject: &S, kind: &str) -> Result<Option<&'static str>, String> {
-    let known = subject.message_kinds();
+fn message_kind(known: &[&'static str], kind: &str) -> Result<Option<&'static str>, String> {
     match known.iter().find(|known| **known == kind) {
         Some(known) => Ok(Some(known)),
         None if kind == "message" => Ok(None),
@@ -284,20 +303,20 @@ fn message_kind<S: Subject>(subject: &S, kind: &str) -> Result<Option<&'static s
 }
 
 /// An event of something that a process has: `clock steps back 80ms`, `thread 0 takes a step`.
-fn possession<S: Subject>(node: NodeId, text: &str) -> Result<Deed<Command<S>>, String> {
+fn possession(node: NodeId, text: &str) -> Result<Deed, String> {
     if let Some(rest) = text.strip_prefix("thread ") {
         let thread = rest.strip_suffix(" takes a step");
         let thread = thread.ok_or_else(|| format!("a thread 'takes a step', not '{rest}'"))?;
         return Ok(Deed::Work(node, script::thread(thread)?));
     }
-    match script::step::<Command<S>>(node, text)? {
+    match script::step::<()>(node, text)? {
         Action::Step { node, dial, by } => Ok(Deed::Step(node, dial, by)),
         _ => Err(format!("cannot read '{text}'")),
     }
 }
 
 /// A deed of one process, in the words of scripts or in their plural.
-fn deed<S: Subject>(node: NodeId, text: &str) -> Result<Deed<Command<S>>, String> {
+fn deed(grammar: &Grammar<'_>, node: NodeId, text: &str) -> Result<Deed, String> {
     let one = match text {
         "campaigns" | "campaign" => return Ok(Deed::Campaign(node)),
         "crash" => "crashes",
@@ -312,15 +331,17 @@ fn deed<S: Subject>(node: NodeId, text: &str) -> Result<Deed<Command<S>>, String
     };
     let told = one.strip_prefix("is told: ").or_else(|| one.strip_prefix("are told: "));
     if let Some(command) = told {
-        let parsed = S::parse_command(command.trim());
-        return Ok(Deed::Tell(node, parsed.ok_or_else(|| format!("there is no command '{command}'"))?));
+        if !(grammar.is_command)(command.trim()) {
+            return Err(format!("there is no command '{command}'"));
+        }
+        return Ok(Deed::Tell(node, command.trim().to_owned()));
     }
     let killed =
         one.strip_prefix("crashes after effect ").or_else(|| one.strip_prefix("crash after effect "));
     if let Some(place) = killed {
         return Ok(Deed::Kill(node, interrupt(place)?));
     }
-    Ok(match script::simple_action::<Command<S>>(node, one) {
+    Ok(match script::simple_action::<()>(node, one) {
         Some(Action::Crash(node)) => Deed::Crash(node),
         Some(Action::Start(node, how)) => Deed::Start(node, how),
         Some(Action::Freeze(node, freeze)) => Deed::Freeze(node, freeze),

@@ -128,7 +128,7 @@ struct Simulation<'s, S: Subject> {
     whims: Random,
     reforms: Random,
     /// The play that tells what happens, if no seed does.
-    performance: Option<Performance<'s, Command<S>>>,
+    performance: Option<Performance<'s>>,
 }
 
 /// The outcome of a seed.

@@ -15,8 +15,8 @@ use crate::subject::Subject;
 use crate::world::{Action, FlightId, RealTime, node_id};
 
 /// A play on its way.
-pub(super) struct Performance<'s, C> {
-    play: &'s Play<C>,
+pub(super) struct Performance<'s> {
+    play: &'s Play,
     /// The interferences with messages, and whether each is still to come.
     meddlings: Vec<(Meddling, bool)>,
     beliefs: Beliefs,
@@ -40,7 +40,7 @@ pub(crate) struct Performed<C> {
 /// out.
 pub(crate) fn perform<S: Subject>(
     subject: &S,
-    play: &Play<Command<S>>,
+    play: &Play,
     watch: Watch<'_>,
 ) -> Result<Performed<Command<S>>, String> {
     let plan = Plan {
@@ -75,7 +75,7 @@ pub(crate) fn perform<S: Subject>(
     Ok(Performed { outcome, script, beliefs: performance.beliefs })
 }
 
-fn script<C: Clone>(play: &Play<C>, outcome: &Outcome<C>, watch: Watch<'_>) -> Script<C> {
+fn script<C: Clone>(play: &Play, outcome: &Outcome<C>, watch: Watch<'_>) -> Script<C> {
     let violation = outcome.violation.as_ref();
     Script {
         remarks: play.remarks.clone(),
@@ -95,7 +95,7 @@ fn script<C: Clone>(play: &Play<C>, outcome: &Outcome<C>, watch: Watch<'_>) -> S
 }
 
 impl<'s, S: Subject> Simulation<'s, S> {
-    fn open_play(&mut self, play: &'s Play<Command<S>>) {
+    fn open_play(&mut self, play: &'s Play) {
         self.expect_counts();
         self.count_clocks();
         for (i, cue) in play.cues.iter().enumerate() {
@@ -130,7 +130,7 @@ impl<'s, S: Subject> Simulation<'s, S> {
         }
     }
 
-    fn perform_deed(&mut self, at: RealTime, deed: &Deed<Command<S>>, cue: usize) -> bool {
+    fn perform_deed(&mut self, at: RealTime, deed: &Deed, cue: usize) -> bool {
         match deed {
             Deed::Kill(node, interrupt) => {
                 let doom = Doom { interrupt: *interrupt, back: None, cue: Some(cue) };
@@ -147,7 +147,10 @@ impl<'s, S: Subject> Simulation<'s, S> {
             Deed::Work(node, thread) => {
                 return self.stage.is_working(*node) && self.act(at, &Action::Work(*node, *thread), *node);
             }
-            Deed::Tell(node, command) => return self.act(at, &Action::Tell(*node, command.clone()), *node),
+            Deed::Tell(node, text) => {
+                let Some(command) = S::parse_command(text) else { return false };
+                return self.act(at, &Action::Tell(*node, command), *node);
+            }
             Deed::Network(shape) => {
                 if shape.kind != "whole" {
                     self.stage.counts.add(shape.kind);
