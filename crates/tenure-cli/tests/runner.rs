@@ -115,6 +115,15 @@ fn one_that_waits_says_who_leads_and_one_that_gives_up_too() {
 }
 
 #[test]
+fn one_that_is_quiet_and_not_elected_says_nothing_for_that_is_its_answer() {
+    let stage = Stage::set(TENURE);
+    let _leader = stage.jobs(&["-q"], STAY);
+    stage.pid("pid");
+    assert_eq!(stage.jobs(&["-q", "--once", "--wait=0s"], "echo no > ran").code(), 75);
+    assert_eq!((stage.read("log"), stage.read("ran")), (String::new(), String::new()));
+}
+
+#[test]
 fn with_no_time_to_wait_a_command_runs_if_nobody_leads() {
     let stage = Stage::set(TENURE);
     assert_eq!(stage.jobs(&["--wait=0s"], "exit 3").code(), 3, "{}", stage.read("log"));

@@ -50,7 +50,10 @@ const HELP: &str = "\
 Examples:
   tenure run -g jobs -- ./worker --verbose          run ./worker while this process leads 'jobs'
   tenure run -g jobs --grace 5s -- ./worker         it needs up to 5 s to stop
-  tenure run -g cron --wait 3s --once -- ./nightly  run it if nobody else leads, else exit 75
+  tenure run -q -g nightly --once --wait 0s -- ./nightly
+                                                    from cron, on each host: run it if no other
+                                                    leads, else exit 75. For a short job see
+                                                    docs/guides/run.md, Once a period
   tenure run -g db --health pg_isready --on-elected ./take-ip --on-lost ./drop-ip -- ./db
 
 Environment of the command:
@@ -75,7 +78,7 @@ Not guaranteed:
 
 Events:
   go to standard error: a line each, or with -o json an object each (event, level, group, node,
-  message). -q keeps errors only.
+  message). -q keeps errors only; a 75 is none.
 
 Exit codes:
   the command's own; 128+N if signal N ended it; 126, 127 it cannot be run or found

@@ -18,6 +18,9 @@ use super::{Run, UNDEAD, family, signals};
 use crate::failure::Failure;
 use crate::output::{self, Format};
 
+/// The exit code when `--wait` is over, a quorum answers, and this process does not lead.
+const NOT_ELECTED: u8 = 75;
+
 /// How long to wait for the last words of others when all is done.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -114,7 +117,11 @@ pub(super) async fn supervise(
     runner.post.order(&Order::Quit);
     let _ = timeout(FAREWELL, runner.node.clone().shutdown()).await;
     runner.dismiss().await;
-    result
+    match result {
+        // An answer, and not an error: cron would send it by mail.
+        Err(failure) if failure.code() == NOT_ELECTED && runner.run.quiet => Ok(NOT_ELECTED),
+        result => result,
+    }
 }
 
 impl Runner {
@@ -307,7 +314,7 @@ impl Runner {
             }
             _ => "nobody leads: the election was not over; wait longer with --wait".to_owned(),
         };
-        Failure::new(format!("not elected in '{group}' within {wait:?}: {why}")).with_code(75)
+        Failure::new(format!("not elected in '{group}' within {wait:?}: {why}")).with_code(NOT_ELECTED)
     }
 
     /// Lets others have their turn. Says if a signal asks us to end.
