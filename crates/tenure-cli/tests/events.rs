@@ -76,7 +76,18 @@ fn in_code() -> Events {
 
 /// Every event of the table.
 fn in_document() -> Events {
+    rows_of(&document().0)
+}
+
+/// The reference, up to the events of runners, and from there.
+fn document() -> (String, String) {
     let text = fs::read_to_string(root().join("docs/reference/events.md")).unwrap();
+    let (daemons, runners) = text.split_once("## `tenure run`").unwrap();
+    (daemons.to_owned(), runners.to_owned())
+}
+
+/// Each row of a table: a name, levels and fields.
+fn rows_of(text: &str) -> Events {
     let words = |cell: &str| -> BTreeSet<String> {
         cell.split(',')
             .map(|word| word.trim().trim_matches('`').to_owned())
@@ -107,4 +118,23 @@ fn every_event_is_in_the_table_and_every_row_is_an_event() {
         );
         assert_eq!(told, fields, "the fields of '{name}': the table's, then the code's");
     }
+}
+
+#[test]
+fn every_event_of_a_runner_is_in_its_table_with_its_levels() {
+    let mut files = Vec::new();
+    sources(&root().join("crates/tenure-cli/src/commands/run"), &mut files);
+    let mut code: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for text in files.iter().map(|file| fs::read_to_string(file).unwrap()) {
+        for (call, level) in [(".note(", "info"), (".note_with(", "info"), (".warn(", "error")] {
+            for (at, _) in text.match_indices(call) {
+                let name = text[at + call.len()..].trim_start().strip_prefix('"');
+                let Some((name, _)) = name.and_then(|rest| rest.split_once('"')) else { continue };
+                code.entry(name.to_owned()).or_default().insert(level.to_owned());
+            }
+        }
+    }
+    let document: BTreeMap<_, _> =
+        rows_of(&document().1).into_iter().map(|(name, (levels, _))| (name, levels)).collect();
+    assert_eq!(document, code, "the table's, then the code's");
 }

@@ -115,6 +115,40 @@ fn one_that_waits_says_who_leads_and_one_that_gives_up_too() {
 }
 
 #[test]
+fn one_that_waits_says_until_when_once_for_each_leader_and_a_quiet_one_says_nothing() {
+    let stage = Stage::set(TENURE);
+    let _leader = stage.jobs(&["-q", "--name=one", "--lease=5s"], STAY);
+    stage.pid("pid");
+    let _quiet = stage.jobs(&["-q", "--name=quiet"], "true");
+    let _waits = stage.jobs(&["-o", "json", "--name=waits"], "true");
+    let said = || -> Vec<serde_json::Value> {
+        let log = stage.read("log");
+        let events = log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{log}")));
+        events.filter(|event: &serde_json::Value| event["leader"].is_string()).collect()
+    };
+    let first = stage.wait("a word", || said().pop());
+    let before = stage.renewals();
+    stage.wait("some renewals", || (stage.renewals() >= before + 3).then_some(()));
+    let _next = stage.jobs(&["-q", "--name=two", "--lease=5s"], "exec sleep 600");
+    let to = NodeName::new("two").unwrap();
+    stage.wait("a hand-over", || stage.ask(OperatorRequest::Transfer { to: to.clone() }).ok());
+    stage.wait("another word", || (said().len() > 1).then_some(()));
+    let leaders: Vec<_> = said().iter().map(|event| event["leader"].clone()).collect();
+    assert_eq!(leaders, ["one", "two"], "{}", stage.read("log"));
+    // The longest lease is 5 s, and ρ a tenth.
+    assert_eq!(first["ends_within_ms"], 6112, "{first}");
+    let message = first["message"].as_str().unwrap();
+    match first["leads_for_ms"].as_u64() {
+        Some(left) => {
+            assert!(left <= 5000, "{first}");
+            assert!(message.contains("falls silent now, its lease ends in "), "{first}");
+        }
+        None => assert!(message.contains("falls silent, its lease ends within "), "{first}"),
+    }
+    assert!(message.ends_with(" 6.2 s"), "{message}");
+}
+
+#[test]
 fn one_that_is_quiet_and_not_elected_says_nothing_for_that_is_its_answer() {
     let stage = Stage::set(TENURE);
     let _leader = stage.jobs(&["-q"], STAY);

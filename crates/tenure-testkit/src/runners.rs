@@ -62,6 +62,12 @@ impl Stage {
         self.runtime.block_on(self.nodes[0].ask_within("jobs", request, Duration::from_secs(20)))
     }
 
+    /// How often runners have renewed their leases, as far as they have told.
+    pub fn renewals(&self) -> u64 {
+        let told = |node: &Node| self.runtime.block_on(node.status()).map_or(0, |s| s.leaders.renewals);
+        self.nodes.iter().map(told).sum()
+    }
+
     /// Stops all members: no lease can be renewed.
     pub fn stop_cluster(&mut self) {
         for node in self.nodes.drain(..) {

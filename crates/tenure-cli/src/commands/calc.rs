@@ -244,17 +244,20 @@ impl Given {
 
     /// How long that may be in real time.
     fn bound_at_worst(&self) -> Duration {
-        match self.clocks.bound {
-            Bound::Drift(_) => {
-                Duration::from_nanos(self.clocks.lease_for(span(self.lease).nominal()).as_nanos())
-            }
-            Bound::Skew(skew) => self.lease + Duration::from_nanos(skew.times(2).as_nanos()),
-        }
+        bound_at_worst(self.clocks, self.lease)
     }
 
     fn silence(&self) -> Duration {
         let end = self.clocks.silence_end(LocalTime::ZERO, span(self.longest_lease));
         Duration::from_nanos(end.as_nanos())
+    }
+}
+
+/// How long grantors are bound to the holder of a lease at most, in real time.
+pub(crate) fn bound_at_worst(clocks: Clockwork, lease: Duration) -> Duration {
+    match clocks.bound {
+        Bound::Drift(_) => Duration::from_nanos(clocks.lease_for(span(lease).nominal()).as_nanos()),
+        Bound::Skew(skew) => lease + Duration::from_nanos(skew.times(2).as_nanos()),
     }
 }
 

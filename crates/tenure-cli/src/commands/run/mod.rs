@@ -78,7 +78,7 @@ Not guaranteed:
 
 Events:
   go to standard error: a line each, or with -o json an object each (event, level, group, node,
-  message). -q keeps errors only; a 75 is none.
+  message; `waits` has more: docs/reference/events.md). -q keeps errors only; a 75 is none.
 
 Exit codes:
   the command's own; 128+N if signal N ended it; 126, 127 it cannot be run or found

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tenure::{CampaignError, Config, Key, Leadership, Node, NodeName, Stopped, Tenure};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
@@ -152,24 +152,33 @@ impl Runner {
 
     /// Writes an event to the terminal or log of the caller: a line for people, or an object.
     pub(super) fn note(&self, event: &str, what: &str) {
+        self.note_with(event, what, Map::new());
+    }
+
+    /// The same, with more fields for those that want objects.
+    pub(super) fn note_with(&self, event: &str, what: &str, fields: Map<String, Value>) {
         if !self.run.quiet {
-            self.write("info", event, what);
+            self.write("info", event, what, fields);
         }
     }
 
     /// Writes an error, also where the caller wants nothing else.
     pub(super) fn warn(&self, event: &str, what: &str) {
-        self.write("error", event, what);
+        self.write("error", event, what, Map::new());
     }
 
-    fn write(&self, level: &str, event: &str, message: &str) {
+    fn write(&self, level: &str, event: &str, message: &str, fields: Map<String, Value>) {
         let group = &self.run.group;
         output::note(&match self.format {
             Format::Table => format!("tenure: {group}: {message}"),
             Format::Json => {
                 let node = self.node.name().as_str();
-                json!({ "event": event, "level": level, "group": group, "node": node, "message": message })
-                    .to_string()
+                let mut all = json!({ "event": event, "level": level, "group": group, "node": node });
+                if let Value::Object(all) = &mut all {
+                    all.insert("message".to_owned(), json!(message));
+                    all.extend(fields);
+                }
+                all.to_string()
             }
         });
     }
@@ -237,10 +246,7 @@ impl Runner {
         loop {
             tokio::select! {
                 biased;
-                won = &mut campaign => {
-                    self.was_taken |= won.is_ok();
-                    return won.map_or_else(Outcome::Refused, Outcome::Won);
-                }
+                won = &mut campaign => return self.decided(won),
                 signal = self.signals.recv() => {
                     if let Some(signal) = signal.filter(|signal| signals::ends(*signal)) {
                         return Outcome::Signal(signal);
@@ -253,10 +259,20 @@ impl Runner {
                 _ = look.tick() => {
                     self.was_taken |= self.node.is_ready();
                     self.look_at_key();
-                    waiting.look(self).await;
+                    // To look may take a round trip: a command that may start does not wait for it.
+                    tokio::select! {
+                        biased;
+                        won = &mut campaign => return self.decided(won),
+                        () = waiting.look(self) => {}
+                    }
                 }
             }
         }
+    }
+
+    fn decided(&mut self, won: Result<Tenure, CampaignError>) -> Outcome {
+        self.was_taken |= won.is_ok();
+        won.map_or_else(Outcome::Refused, Outcome::Won)
     }
 
     /// Waits until the members may take this process again: for a while, or for a new key. Says if

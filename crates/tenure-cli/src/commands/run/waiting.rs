@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-use tenure::{Key, Leadership, NotReady, Status, Watch};
+use serde_json::{Map, Value, json};
+use tenure::{CharterStatus, ClockBound, Key, Leadership, NotReady, PeerStatus, Status, Watch};
+use tenure_proto::strong::Term;
+use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan};
 use tokio::time::{Instant, timeout};
 
 use super::supervise::Runner;
+use super::timing::nanos;
+use crate::commands::calc;
 
 /// How long a runner waits before it says so: an election takes less.
 const FIRST: Duration = Duration::from_millis(1500);
@@ -34,6 +39,23 @@ pub(super) struct Waiting {
     said: Option<String>,
 }
 
+/// Why a runner waits.
+struct Why {
+    /// The reason itself, which is said once.
+    about: String,
+    /// Figures as of now: they change all the time, and are no news.
+    more: String,
+    /// The same for `-o json`.
+    fields: Map<String, Value>,
+}
+
+impl Why {
+    fn of(about: impl Into<String>, fields: Value) -> Self {
+        let fields = if let Value::Object(fields) = fields { fields } else { Map::new() };
+        Self { about: about.into(), more: String::new(), fields }
+    }
+}
+
 impl Waiting {
     /// From now on.
     pub(super) fn begin() -> Self {
@@ -46,26 +68,57 @@ impl Waiting {
             return;
         }
         let Some(why) = self.why(runner).await else { return };
-        if self.said.as_ref() != Some(&why) {
-            runner.note("waits", &format!("waits: {why}"));
-            self.said = Some(why);
-        }
+        runner.note_with("waits", &format!("waits: {}{}", why.about, why.more), why.fields);
+        self.said = Some(why.about);
     }
 
-    /// Why this process does not lead; `None` if the node has stopped.
-    async fn why(&mut self, runner: &Runner) -> Option<String> {
+    /// Why this process does not lead; `None` if that was said, or the node has stopped.
+    async fn why(&mut self, runner: &Runner) -> Option<Why> {
         let status = runner.node().status().await.ok()?;
-        if !status.ready {
-            return Some(no_quorum(&status, runner.key()));
-        }
-        match self.leadership(runner).await {
-            Leadership::Leader { name, term } => {
-                let name = name.map_or_else(|| "another process".to_owned(), |name| name.to_string());
-                Some(format!("{name} leads, in term {}", term.0))
+        let why = if status.ready {
+            match self.leadership(runner).await {
+                Leadership::Leader { name, term } => {
+                    let name = name.map(|name| name.to_string());
+                    let leads = name.clone().unwrap_or_else(|| "another process".to_owned());
+                    let about = format!("{leads} leads, in term {}", term.0);
+                    if self.was_said(&about) {
+                        return None;
+                    }
+                    let why = Why::of(about, json!({ "leader": name, "term": term.0 }));
+                    self.until_when(why, term, status.charter.as_ref()).await
+                }
+                Leadership::Unknown => return None, // The members will report.
+                _ => Why::of("nobody leads yet", json!({})),
             }
-            Leadership::Unknown => None, // The members will report.
-            _ => Some("nobody leads yet".to_owned()),
-        }
+        } else {
+            let (answering, silent) = by_answer(&status);
+            let fields = json!({ "answering": answering, "silent": silent });
+            Why::of(no_quorum(&status, runner.key()), fields)
+        };
+        (!self.was_said(&why.about)).then_some(why)
+    }
+
+    fn was_said(&self, about: &str) -> bool {
+        self.said.as_deref() == Some(about)
+    }
+
+    /// Adds when the lease of this leader is over if it renews no more: no sooner than a quorum
+    /// says now, and no later than the longest lease that members grant.
+    async fn until_when(&self, mut why: Why, of: Term, charter: Option<&CharterStatus>) -> Why {
+        let wait = charter.and_then(|charter| longest_wait(charter.bound, charter.longest_lease));
+        let latest = wait.map(|wait| wait.as_nanos().div_ceil(1_000_000));
+        let Some((watch, latest)) = self.watch.as_ref().zip(latest) else { return why };
+        let answer = timeout(REPORTED_WITHIN, watch.ask()).await.unwrap_or_default();
+        let is_it = matches!(answer.leadership, Leadership::Leader { term, .. } if term == of);
+        let earliest = answer.leads_for.filter(|_| is_it).map(|left| left.as_millis());
+        let end = seconds(latest.div_ceil(100));
+        why.more = match earliest {
+            Some(ms) => format!("; if it falls silent now, its lease ends in {} to {end}", seconds(ms / 100)),
+            None => format!("; if it falls silent, its lease ends within {end}"),
+        };
+        why.fields.insert("leads_for_ms".to_owned(), json!(earliest));
+        why.fields.insert("ends_within_ms".to_owned(), json!(latest));
+        why
     }
 
     /// The leadership, as far as members have reported yet.
@@ -106,13 +159,10 @@ pub(super) fn no_quorum(status: &Status, key: &Key) -> String {
     if let Some(why) = refused {
         return why.to_string();
     }
-    let of = |answers: bool| {
-        let members = status.peers_known.iter().filter(|peer| peer.is_member && peer.answers == answers);
-        members.map(|peer| peer.name.to_string()).collect::<Vec<_>>().join(", ")
-    };
-    let (answer, silent) = (of(true), of(false));
-    if !answer.is_empty() {
-        return format!("no quorum of the members answers: {answer} does, but not {silent}");
+    let (answering, silent) = by_answer(status);
+    if !answering.is_empty() {
+        let (answering, silent) = (answering.join(", "), silent.join(", "));
+        return format!("no quorum of the members answers: {answering} does, but not {silent}");
     }
     let key = match key {
         Key::Scoped(key) => format!(
@@ -122,4 +172,45 @@ pub(super) fn no_quorum(status: &Status, key: &Key) -> String {
         Key::Cluster(_) => String::new(),
     };
     format!("no member answers: are they down, or out of reach{key}?")
+}
+
+/// The members that answer, and those that do not.
+fn by_answer(status: &Status) -> (Vec<String>, Vec<String>) {
+    let members = status.peers_known.iter().filter(|peer| peer.is_member);
+    let (answering, silent): (Vec<_>, Vec<_>) = members.partition(|peer| peer.answers);
+    let names = |peers: Vec<&PeerStatus>| peers.iter().map(|peer| peer.name.to_string()).collect();
+    (names(answering), names(silent))
+}
+
+/// How long grants last at most, in real time, that are extended no more.
+fn longest_wait(bound: ClockBound, longest_lease: Duration) -> Option<Duration> {
+    let bound = match bound {
+        ClockBound::Drift { ppm } => Bound::Drift(Drift::from_ppm(ppm)?),
+        ClockBound::Skew { bound } => Bound::Skew(LocalSpan::from_nanos(nanos(bound))),
+    };
+    let clocks = Clockwork { bound, tick: LocalSpan::from_nanos(1) };
+    Some(calc::bound_at_worst(clocks, longest_lease))
+}
+
+/// Tenths of seconds, for people.
+fn seconds(tenths: u128) -> String {
+    format!("{}.{} s", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_that_is_not_renewed_ends_as_late_as_the_worst_clocks_make_it() {
+        let longest = |bound| longest_wait(bound, Duration::from_secs(9));
+        assert_eq!(longest(ClockBound::Drift { ppm: 100_000 }), Some(Duration::from_secs(11)));
+        let skew = ClockBound::Skew { bound: Duration::from_millis(250) };
+        assert_eq!(longest(skew), Some(Duration::from_millis(9500)));
+    }
+
+    #[test]
+    fn seconds_have_one_decimal() {
+        assert_eq!((seconds(7), seconds(61)), ("0.7 s".to_owned(), "6.1 s".to_owned()));
+    }
 }
