@@ -406,3 +406,24 @@ fn a_command_that_cannot_be_killed_is_told_and_nothing_is_given_back() {
     fs::remove_dir(&folder).unwrap();
     assert_eq!((code, alive), (80, true));
 }
+
+/// The memory of a process that no other one shares, in kB; the part in swap included.
+fn own_memory(pid: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let of = |name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{text}"));
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    };
+    of("Private_Dirty:") + of("SwapPss:")
+}
+
+#[test]
+fn a_runner_that_leads_and_its_sentinel_need_less_than_six_megabytes_of_their_own() {
+    let stage = Stage::set(TENURE);
+    let runner = stage.jobs(&[], STAY);
+    stage.pid("pid");
+    // Whatever renewals need is there.
+    stage.wait("some renewals", || (stage.renewals() >= 3).then_some(()));
+    let (own, sentinel) = (own_memory(runner.pid()), own_memory(runner.sentinel()));
+    assert!(own + sentinel < 6 * 1024, "{own} kB and {sentinel} kB");
+}
