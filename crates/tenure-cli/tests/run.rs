@@ -427,3 +427,27 @@ fn a_runner_that_leads_and_its_sentinel_need_less_than_six_megabytes_of_their_ow
     let (own, sentinel) = (own_memory(runner.pid()), own_memory(runner.sentinel()));
     assert!(own + sentinel < 6 * 1024, "{own} kB and {sentinel} kB");
 }
+
+/// The priority of a process: the nineteenth field of its state.
+fn niceness(pid: i32) -> i32 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, rest) = text.rsplit_once(')').unwrap();
+    rest.split_whitespace().nth(16).unwrap().parse().unwrap()
+}
+
+/// Whether this process has `CAP_SYS_NICE`, and so its children.
+fn may_raise_priorities() -> bool {
+    let text = fs::read_to_string("/proc/self/status").unwrap();
+    let set = text.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
+    u64::from_str_radix(set.trim(), 16).unwrap() & (1 << 23) != 0
+}
+
+#[test]
+fn a_sentinel_hurries_where_it_may_and_its_command_keeps_the_priority_of_the_runner() {
+    let stage = Stage::set(TENURE);
+    let runner = stage.jobs(&[], STAY);
+    let command = stage.pid("pid");
+    let wanted = if may_raise_priorities() { -20 } else { niceness(runner.pid()) };
+    assert_eq!(niceness(runner.sentinel()), wanted);
+    assert_eq!(niceness(command), niceness(runner.pid()));
+}

@@ -84,8 +84,8 @@ fn descendants() -> Vec<Pid> {
     if Path::new("/proc/thread-self/children").exists() { by_children() } else { by_parents() }
 }
 
-/// Follows the kernel's lists of children. A list may miss one whose sibling ends meanwhile: callers
-/// look again until the kernel says that there is no child.
+/// Follows the kernel's lists of children. A list may miss one whose sibling ends meanwhile:
+/// callers look again until the kernel says that there is no child.
 fn by_children() -> Vec<Pid> {
     walk(children_of)
 }

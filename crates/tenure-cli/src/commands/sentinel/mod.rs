@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use clap::Args;
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal, setpriority_process};
 
 use crate::arguments::Common;
 use crate::failure::Failure;
@@ -37,6 +37,9 @@ pub(crate) struct Sentinel {
     /// The cgroup to join first
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
+    /// The priority of the command
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    nice: Option<i32>,
     /// The command
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -62,6 +65,9 @@ impl Sentinel {
         // A parent that died before the line above is not noticed by the kernel.
         if getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
             return Failure::new("the sentinel has ended: the command is not started");
+        }
+        if let Some(nice) = self.nice {
+            let _ = setpriority_process(None, nice); // Less than the sentinel's: everybody may.
         }
         if let Some(cgroup) = &self.cgroup {
             let _ = fs::write(cgroup.join("cgroup.procs"), "0"); // If it is refused: the family is found in other ways too.
