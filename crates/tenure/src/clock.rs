@@ -17,6 +17,8 @@ use tenure_proto::trace::Common;
 
 use crate::steady::{SharedSteady, Suspends};
 use crate::sys::clock::{Which, correction, read, synchronised};
+#[cfg(any(test, feature = "test-util"))]
+use crate::testing::HostClock;
 
 /// The kernel's information about its clocks, as the time service set it: for finding faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,8 @@ enum Source {
     Boot,
     Real,
     Hand(Hand),
+    #[cfg(any(test, feature = "test-util"))]
+    Virtual(HostClock),
 }
 
 impl Clock {
@@ -71,6 +75,21 @@ impl Clock {
     pub fn by_hand() -> (Self, Hand) {
         let hand = Hand::default();
         (Self { source: Source::Hand(hand.clone()), able: Some(Suspends::Yes) }, hand)
+    }
+
+    /// The clock of a host in a cluster of [`testing`](crate::testing).
+    #[cfg(any(test, feature = "test-util"))]
+    pub(crate) fn of_host(host: HostClock) -> Self {
+        Self { source: Source::Virtual(host), able: Some(Suspends::Yes) }
+    }
+
+    /// The host of a cluster of [`testing`](crate::testing), if this is the clock of one.
+    #[cfg(any(test, feature = "test-util"))]
+    pub(crate) fn host(&self) -> Option<&HostClock> {
+        match &self.source {
+            Source::Virtual(host) => Some(host),
+            _ => None,
+        }
     }
 
     /// For tests and benchmarks: the same clock on a machine that counts as able to suspend, or
@@ -92,6 +111,8 @@ impl Clock {
             Source::Boot => read(Which::Boot),
             Source::Real => read(Which::Real),
             Source::Hand(hand) => hand.read(read(Which::Boot)),
+            #[cfg(any(test, feature = "test-util"))]
+            Source::Virtual(host) => host.read(),
         })
     }
 
@@ -119,6 +140,11 @@ impl Clock {
             Source::Boot => (LocalTime::from_nanos(boot), at_most),
             Source::Real => (LocalTime::from_nanos(read(Which::Real)), at_most),
             Source::Hand(hand) => (LocalTime::from_nanos(hand.read(boot)), at_most + hand.suspended()),
+            #[cfg(any(test, feature = "test-util"))]
+            Source::Virtual(host) => {
+                let (now, slept) = host.read_and_slept();
+                (LocalTime::from_nanos(now), BIAS + slept)
+            }
         }
     }
 
@@ -134,6 +160,11 @@ impl Clock {
                 let more = hand.suspended();
                 (LocalTime::from_nanos(hand.read(boot)), (bounds.0 + more, bounds.1 + more))
             }
+            #[cfg(any(test, feature = "test-util"))]
+            Source::Virtual(host) => {
+                let (now, slept) = host.read_and_slept();
+                (LocalTime::from_nanos(now), (BIAS + slept, BIAS + slept))
+            }
         }
     }
 
@@ -145,6 +176,17 @@ impl Clock {
         match &self.source {
             Source::Boot | Source::Real => read(Which::Monotonic),
             Source::Hand(hand) => hand.awake(),
+            #[cfg(any(test, feature = "test-util"))]
+            Source::Virtual(host) => host.awake(),
+        }
+    }
+
+    /// One of the system's clocks, as the machine of this clock shows it.
+    pub(crate) fn of_machine(&self, which: Which) -> u64 {
+        match &self.source {
+            #[cfg(any(test, feature = "test-util"))]
+            Source::Virtual(host) => host.of_machine(which),
+            Source::Boot | Source::Real | Source::Hand(_) => read(which),
         }
     }
 
@@ -153,6 +195,8 @@ impl Clock {
         match (&self.source, bound) {
             (Source::Boot, Bound::Skew(_)) | (Source::Real, Bound::Drift(_)) => false,
             (Source::Boot | Source::Real | Source::Hand(_), _) => true,
+            #[cfg(any(test, feature = "test-util"))]
+            (Source::Virtual(_), _) => true,
         }
     }
 
@@ -161,6 +205,8 @@ impl Clock {
         match self.source {
             Source::Boot | Source::Real => Duration::from_secs(1),
             Source::Hand(_) => Duration::from_millis(2),
+            #[cfg(any(test, feature = "test-util"))]
+            Source::Virtual(_) => Duration::from_secs(1),
         }
     }
 }

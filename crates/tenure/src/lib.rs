@@ -68,6 +68,7 @@
 //! | refuse old leaders | [`fence`] |
 //! | change the members | [`Node::change_members`] |
 //! | keep a state on several hosts | [`log`] |
+//! | test code that leads | `testing`, with the feature `test-util` |
 //!
 //! # The whole of it in one process
 //!

@@ -134,7 +134,11 @@ impl Node {
         let launched = driver::launch(checked)?.await.unwrap_or_else(|_| {
             Err(StartError::System(std::io::Error::other("the node's thread has ended at its start")))
         })?;
-        Ok(Self(Arc::new(Inner { name, launched, numbers: AtomicU64::new(1), led: Led::default() })))
+        Ok(Self::launched(name, launched))
+    }
+
+    pub(crate) fn launched(name: NodeName, launched: Launched) -> Self {
+        Self(Arc::new(Inner { name, launched, numbers: AtomicU64::new(1), led: Led::default() }))
     }
 
     /// Founds a cluster: writes the store of the member that `config` is for. Call it once for

@@ -47,7 +47,7 @@ use tenure_proto::time::{Bound, Clockwork};
 use tenure_proto::{LocalTime, NodeId};
 
 use crate::clock::Clock;
-use crate::sys::clock::{Synchronised, Which, read};
+use crate::sys::clock::{Synchronised, Which};
 
 /// How often to look, in nanoseconds.
 pub(crate) const LOOK: u64 = 250_000_000;
@@ -92,10 +92,10 @@ impl Readings {
     /// Reads them all.
     pub(crate) fn take(clock: &Clock) -> Self {
         let own = clock.read().as_nanos();
-        let before = read(Which::Raw);
+        let before = clock.of_machine(Which::Raw);
         let awake = clock.awake();
-        let raw = (before, read(Which::Raw));
-        Self { own, awake, raw, boot: read(Which::Boot), real: read(Which::Real) }
+        let raw = (before, clock.of_machine(Which::Raw));
+        Self { own, awake, raw, boot: clock.of_machine(Which::Boot), real: clock.of_machine(Which::Real) }
     }
 }
 
@@ -149,8 +149,8 @@ impl Watchdog {
     }
 
     /// Whether to look now: by the own clock, or by the counter if the own clock is late.
-    pub(crate) fn is_due(&self, now: LocalTime) -> bool {
-        now.as_nanos() >= self.look_at || read(Which::Raw) >= self.look_at_raw
+    pub(crate) fn is_due(&self, clock: &Clock, now: LocalTime) -> bool {
+        now.as_nanos() >= self.look_at || clock.of_machine(Which::Raw) >= self.look_at_raw
     }
 
     /// Whether it is time to ask the peers for their clocks.

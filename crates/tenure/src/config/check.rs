@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+#[cfg(any(test, feature = "test-util"))]
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_proto::detect::phi::{self, Phi};
@@ -20,6 +22,8 @@ use crate::contact::Contact;
 use crate::name::{ClusterId, GroupName, NodeName};
 use crate::seal::{ClusterKey, KeyKind, Versions};
 use crate::sys::clock::{Synchronised, synchronised};
+#[cfg(any(test, feature = "test-util"))]
+use crate::testing::Host;
 
 /// How many terms the durable ceiling is raised by at a time.
 const BLOCK: u64 = 256;
@@ -55,6 +59,9 @@ pub(crate) struct Checked {
     pub(crate) calendar: fn() -> Synchronised,
     /// Tests speak others.
     pub(crate) versions: Versions,
+    /// The host of `testing` on which it runs, in place of sockets and a disk.
+    #[cfg(any(test, feature = "test-util"))]
+    pub(crate) host: Option<Arc<Host>>,
     /// The file's settings of the cluster, if it has any.
     body: Option<Body>,
     machine: Box<Config>,
@@ -103,6 +110,8 @@ impl Checked {
             vmclock: config.vmclock.clone(),
             calendar: synchronised,
             versions: VERSIONS,
+            #[cfg(any(test, feature = "test-util"))]
+            host: None,
             body,
             machine: Box::new(config.clone()),
         })

@@ -114,7 +114,10 @@ use refused::Refused;
 use registry::{By, For, Registry};
 pub(crate) use revoking::RevokeOrder;
 use revoking::Revoking;
+#[cfg(any(test, feature = "test-util"))]
+pub(crate) use setup::launch_here;
 pub(crate) use setup::{credentials, launch};
+use step::Chance;
 pub(crate) use step::Os;
 use terms::Terms;
 
@@ -242,6 +245,7 @@ pub(crate) struct Driver {
     /// The reading of the last turn.
     turned: LocalTime,
     machine: Option<Machine>,
+    chance: Chance,
     tickets: Ticket,
     effects: Vec<Effect<Machine>>,
     /// Messages of this process to itself.

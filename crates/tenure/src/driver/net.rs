@@ -259,7 +259,7 @@ impl Net {
         match self.sessions.seal(peer, &parcel.bytes, expect, now) {
             Some((packet, to)) if parcel.is_bulk() => {
                 self.traffic.bulk_sent += 1;
-                Sockets::send_bulk(packet, to);
+                self.sockets.send_bulk(packet, to);
             }
             Some((packet, to)) => self.transmit(&packet, to),
             None => {}

@@ -10,6 +10,8 @@ use crate::contact::Contact;
 use crate::memory::Memory;
 use crate::steady::Steady;
 use crate::store::{Store, StoreError, StoreId, Writer};
+#[cfg(any(test, feature = "test-util"))]
+use crate::testing::KeptLife;
 use crate::timing::Timing;
 
 /// Store and memory of a node. A node that grants nothing has neither, and promises nothing that
@@ -18,6 +20,9 @@ use crate::timing::Timing;
 pub(crate) struct Persistence {
     writer: Option<Writer>,
     memory: Option<Memory>,
+    /// Both, of a member in a cluster of `testing`.
+    #[cfg(any(test, feature = "test-util"))]
+    kept: Option<KeptLife>,
     /// Which store this is.
     pub(crate) store: Option<StoreId>,
     /// Up to here everything is on the disk.
@@ -34,7 +39,13 @@ impl Persistence {
     ) -> Result<Self, StoreError> {
         let done = move |durable| drop(notices.send(Notice::Durable(durable)));
         let writer = Some(Writer::start(store, done)?);
-        Ok(Self { writer, memory: Some(memory), store: Some(id), durable: None, persisted: 0 })
+        Ok(Self { writer, memory: Some(memory), store: Some(id), ..Self::default() })
+    }
+
+    /// Store and memory of a member in a cluster of `testing`: a record is durable at once.
+    #[cfg(any(test, feature = "test-util"))]
+    pub(crate) fn in_memory(id: StoreId, kept: KeptLife) -> Self {
+        Self { kept: Some(kept), store: Some(id), ..Self::default() }
     }
 
     /// The machine has started and its first effects are carried out: from here on the memory
@@ -43,12 +54,20 @@ impl Persistence {
         if let Some(memory) = &mut self.memory {
             memory.claim();
         }
+        #[cfg(any(test, feature = "test-util"))]
+        if let Some(kept) = &self.kept {
+            kept.claim();
+        }
     }
 
     /// The clock was disturbed, and the machine knows: see [`Memory::claim_anew`].
     pub(crate) fn claim_anew(&mut self, steady: &Steady) {
         if let Some(memory) = &mut self.memory {
             memory.claim_anew(steady);
+        }
+        #[cfg(any(test, feature = "test-util"))]
+        if let Some(kept) = &mut self.kept {
+            kept.claim_anew(steady);
         }
     }
 
@@ -75,6 +94,11 @@ impl Persistence {
         cell: Cell,
         contacts: impl FnOnce(Vec<NodeId>) -> Vec<Contact>,
     ) {
+        #[cfg(any(test, feature = "test-util"))]
+        if let Some(kept) = &self.kept {
+            self.persisted += 1;
+            return kept.persist(cell, contacts);
+        }
         let Some(writer) = &self.writer else { return };
         self.persisted += 1;
         let named = match &cell {
@@ -87,6 +111,10 @@ impl Persistence {
     /// Written before any later effect, without a system call. Says why, if the memory has just
     /// become void.
     pub(crate) fn remember(&mut self, cell: &Cell) -> Option<String> {
+        #[cfg(any(test, feature = "test-util"))]
+        if let Some(kept) = &self.kept {
+            kept.remember(cell);
+        }
         let memory = self.memory.as_mut().filter(|memory| memory.trouble().is_none())?;
         memory.remember(cell);
         memory.trouble().map(ToString::to_string)

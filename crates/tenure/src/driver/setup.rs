@@ -27,7 +27,7 @@ use super::refused::Refused;
 use super::registry::{By, For, Registry};
 use super::revoking::Revoking;
 use super::standbys::Standbys;
-use super::step::Os;
+use super::step::Chance;
 use super::terms::Terms;
 use super::{Driver, Mailbox, Notice, Request};
 use crate::board::Board;
@@ -43,6 +43,8 @@ use crate::socket::{ANY, ANY_V4, Bulk, Sockets};
 use crate::steady::{SharedSteady, Steady};
 use crate::store::{Opened, RevokedFile, Store};
 use crate::tally::Tally;
+#[cfg(any(test, feature = "test-util"))]
+use crate::testing::Kept;
 use crate::timing::Stopwatch;
 use crate::trace::Trace;
 use crate::vmclock::VmClock;
@@ -85,6 +87,21 @@ pub(crate) fn launch(config: Checked) -> Result<oneshot::Receiver<Result<Launche
     Ok(answer)
 }
 
+/// Runs a node of a cluster of `testing` as a task of the test's runtime, by whose time it goes.
+/// Returns its life, to be polled there.
+#[cfg(any(test, feature = "test-util"))]
+pub(crate) fn launch_here(
+    config: Checked,
+) -> Result<(Launched, impl Future<Output = ()> + Send + 'static), StartError> {
+    let (driver, ends, launched) = prepare(config)?;
+    let life = async move {
+        if let Some(farewell) = driver.run(ends.requests, ends.notices, ends.bulk).await {
+            let _ = farewell.send(());
+        }
+    };
+    Ok((launched, life))
+}
+
 /// Where the driver's inputs come in.
 pub(super) struct Ends {
     pub(super) requests: mpsc::UnboundedReceiver<Request>,
@@ -103,8 +120,7 @@ struct Past {
 }
 
 pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), StartError> {
-    let (notice, notices) = mpsc::unbounded_channel();
-    let (request, requests) = mpsc::unbounded_channel();
+    let ((notice, notices), (request, requests)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
     let mailbox = Mailbox(request);
     // First of all: whatever disturbs the clock from here on is noticed in the first turn.
     let steady = watch_clock(&config);
@@ -134,6 +150,7 @@ pub(super) fn prepare(config: Checked) -> Result<(Driver, Ends, Launched), Start
         shared,
         turned: LocalTime::ZERO,
         machine: None,
+        chance: Chance::of(&config),
         tickets: Ticket(0),
         effects: Vec::new(),
         loopback: std::collections::VecDeque::new(),
@@ -194,6 +211,16 @@ fn equip(config: &Checked, past: &Past) -> Result<Equipment, StartError> {
 }
 
 impl Past {
+    /// The remains of former lives of a member in a cluster of `testing`. It has no folder, so it
+    /// keeps no list of revoked keys.
+    #[cfg(any(test, feature = "test-util"))]
+    fn in_memory(kept: &Kept, steady: &Steady) -> Self {
+        let (opened, life, boot) = kept.open(steady);
+        let (cluster, charter, contacts) = (opened.cluster, opened.charter, opened.contacts);
+        let persistence = Persistence::in_memory(opened.id, life);
+        Self { cluster, persistence, boot, charter, contacts, revoking: Revoking::default() }
+    }
+
     /// A start was refused: this life ends before it has promised anything. The memory that it
     /// found is still the last word, so it is handed on as it is to the next life, which then owes
     /// no silence. If the memory was not believed, a silence stays owed.
@@ -255,6 +282,10 @@ fn recall(
             revoking: Revoking::default(),
         });
     };
+    #[cfg(any(test, feature = "test-util"))]
+    if let Some(host) = &config.host {
+        return Ok(Past::in_memory(&host.kept, steady));
+    }
     let (store, opened) = Store::open(dir, &config.name, config.cluster)?;
     let revoking = Revoking::new(dir.clone(), RevokedFile::read(dir)?);
     let (memory, boot) = remember(config, steady, &opened)?;
@@ -302,6 +333,10 @@ pub(crate) fn credentials(key: &Key, old: &[ClusterKey]) -> Credentials {
 }
 
 fn open_sockets(config: &Checked) -> Result<(Sockets, Bulk), StartError> {
+    #[cfg(any(test, feature = "test-util"))]
+    if let Some(host) = &config.host {
+        return Ok(Sockets::in_memory(&host.network, host.address));
+    }
     let open = |listen: &[_]| Sockets::open(listen, true);
     let opened = match config.listen.as_slice() {
         [] => open(&[ANY]).or_else(|_| open(&[ANY_V4])),
@@ -348,8 +383,8 @@ impl Driver {
             let life = Life { node: self.me, incarnation: boot.incarnation, cluster: self.cluster.0 };
             trace.start(at, Start { life, name: self.name.to_string(), charter: charter.clone() });
         }
-        let (mut chance, mut effects) = (Os, Vec::new());
-        let mut context = Context::new(at.own, &mut chance, &mut self.tickets, &mut effects);
+        let mut effects = Vec::new();
+        let mut context = Context::new(at.own, &mut self.chance, &mut self.tickets, &mut effects);
         let machine = Machine::start(config, self.me, boot, &mut context);
         for group in machine.groups() {
             let _ = self.registry.learn(group, None, (By::Cluster, For::Election), at.own);

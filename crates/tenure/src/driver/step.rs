@@ -7,8 +7,10 @@ use tenure_proto::{Chooser, Context, Effect, GroupId, Input, LocalTime, NodeId, 
 use super::Driver;
 use super::observers::{Post, Source};
 use crate::clock::Reading;
-use crate::config::UNSUITED;
+use crate::config::{Checked, UNSUITED};
 use crate::error::Stopped;
+#[cfg(any(test, feature = "test-util"))]
+use crate::testing::Dice;
 use crate::watchdog::{Finding, Readings};
 use crate::wire::{GroupState, Item, Pass, Proclaim, Report};
 use crate::{Machine, chance};
@@ -19,6 +21,35 @@ pub(crate) struct Os;
 impl Chooser for Os {
     fn choose(&mut self, bound: u32) -> u32 {
         chance::below(bound)
+    }
+}
+
+/// Chance for the strong machine: from the operating system, but in a cluster of `testing` from its
+/// seed.
+pub(super) struct Chance {
+    #[cfg(any(test, feature = "test-util"))]
+    dice: Option<Dice>,
+}
+
+impl Chance {
+    #[cfg(any(test, feature = "test-util"))]
+    pub(super) fn of(config: &Checked) -> Self {
+        Self { dice: config.host.as_ref().map(|host| host.dice.clone()) }
+    }
+
+    #[cfg(not(any(test, feature = "test-util")))]
+    pub(super) fn of(_: &Checked) -> Self {
+        Self {}
+    }
+}
+
+impl Chooser for Chance {
+    fn choose(&mut self, bound: u32) -> u32 {
+        #[cfg(any(test, feature = "test-util"))]
+        if let Some(dice) = &mut self.dice {
+            return dice.below(bound);
+        }
+        Os.choose(bound)
     }
 }
 
@@ -51,7 +82,7 @@ impl Driver {
         let Some(machine) = &mut self.machine else { return };
         let at = self.clock.reading();
         let mut effects = std::mem::take(&mut self.effects);
-        machine.handle(input, &mut Context::new(at.own, &mut Os, &mut self.tickets, &mut effects));
+        machine.handle(input, &mut Context::new(at.own, &mut self.chance, &mut self.tickets, &mut effects));
         self.perform(&mut effects, at);
         self.effects = effects;
     }
@@ -138,7 +169,7 @@ impl Driver {
     fn watch_clocks(&mut self, now: LocalTime) {
         let Some(machine) = &self.machine else { return };
         let body = &machine.charter().body;
-        let is_due = self.watchdog.is_due(now);
+        let is_due = self.watchdog.is_due(&self.clock, now);
         if is_due {
             let readings = Readings::take(&self.clock);
             let calendar = self.config.calendar;

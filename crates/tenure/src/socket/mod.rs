@@ -18,6 +18,9 @@ use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+#[cfg(any(test, feature = "test-util"))]
+use crate::testing::{Network, Port};
+
 /// Room for the datagrams of many groups; the kernel gives what it allows.
 const BUFFER: usize = 4 << 20;
 
@@ -36,6 +39,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Sockets {
     /// With the address of each: to ask for it again costs a system call.
     datagrams: Vec<(UdpSocket, SocketAddr)>,
+    /// In a cluster of `testing`, all there is.
+    #[cfg(any(test, feature = "test-util"))]
+    port: Option<Port>,
 }
 
 /// Packets that came on streams.
@@ -56,16 +62,38 @@ impl Sockets {
             }
             datagrams.push((socket, local));
         }
-        Ok((Self { datagrams }, bulk))
+        Ok((
+            Self {
+                datagrams,
+                #[cfg(any(test, feature = "test-util"))]
+                port: None,
+            },
+            bulk,
+        ))
+    }
+
+    /// A port of the network of `testing`.
+    #[cfg(any(test, feature = "test-util"))]
+    pub(crate) fn in_memory(network: &Network, address: SocketAddr) -> (Self, Bulk) {
+        let (sender, bulk) = mpsc::channel(STREAMS);
+        (Self { datagrams: Vec::new(), port: Some(network.open(address, sender)) }, bulk)
     }
 
     /// Where this node listens: the port is real even if none was asked for.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        #[cfg(any(test, feature = "test-util"))]
+        if let Some(port) = &self.port {
+            return vec![port.address()];
+        }
         self.datagrams.iter().map(|(_, local)| *local).collect()
     }
 
     /// Waits until a datagram may have come.
     pub(crate) async fn readable(&self) {
+        #[cfg(any(test, feature = "test-util"))]
+        if let Some(port) = &self.port {
+            return port.readable().await;
+        }
         let any = |context: &mut Context<'_>| {
             let ready = |(socket, _): &(UdpSocket, SocketAddr)| socket.poll_recv_ready(context).is_ready();
             if self.datagrams.iter().any(ready) { Poll::Ready(()) } else { Poll::Pending }
@@ -75,6 +103,10 @@ impl Sockets {
 
     /// Takes one datagram, if there is one.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
+        #[cfg(any(test, feature = "test-util"))]
+        if let Some(port) = &self.port {
+            return port.receive(buffer);
+        }
         for (socket, _) in &self.datagrams {
             // An error here is one of an earlier send: somebody is not there. That shows soon
             // enough.
@@ -88,6 +120,10 @@ impl Sockets {
     /// Sends one datagram. A datagram that the kernel has no room for is lost, like any datagram
     /// may be. Says whether it left.
     pub(crate) fn send(&self, packet: &[u8], to: SocketAddr) -> bool {
+        #[cfg(any(test, feature = "test-util"))]
+        if let Some(port) = &self.port {
+            return port.send(packet.to_vec(), to);
+        }
         let fits = |(_, local): &&(UdpSocket, SocketAddr)| local.is_ipv6() || to.is_ipv4();
         let exact = |(_, local): &&(UdpSocket, SocketAddr)| local.is_ipv4() == to.is_ipv4();
         let socket = self.datagrams.iter().find(exact).or_else(|| self.datagrams.iter().find(fits));
@@ -98,7 +134,11 @@ impl Sockets {
     }
 
     /// Sends one packet on a stream of its own, in the background.
-    pub(crate) fn send_bulk(packet: Vec<u8>, to: SocketAddr) {
+    pub(crate) fn send_bulk(&self, packet: Vec<u8>, to: SocketAddr) {
+        #[cfg(any(test, feature = "test-util"))]
+        if let Some(port) = &self.port {
+            return port.send_bulk(packet, to);
+        }
         tokio::spawn(async move {
             let _ = timeout(PATIENCE, bulk::write(packet, to)).await;
         });

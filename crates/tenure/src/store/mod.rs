@@ -90,6 +90,31 @@ pub(crate) struct Founding {
     pub floor: Term,
 }
 
+impl Founding {
+    /// The content of the store that it makes.
+    pub(crate) fn image(&self) -> Result<Image, StoreError> {
+        let Self { cluster, me, members, body, floor } = self;
+        check_members(me, members, body)?;
+        let draw = founding_draw(*cluster, body);
+        let stores = members.iter().map(|member| (member.id(), founding_store(draw, &member.name))).collect();
+        let charter = Charter {
+            epoch: Epoch(0),
+            lineage: Lineage::founding(draw),
+            body: Body { stores, ..body.clone() },
+            before: None,
+            floor: *floor,
+        };
+        Ok(Image {
+            cluster: *cluster,
+            me: me.clone(),
+            id: founding_store(draw, me),
+            incarnation: None,
+            cells: vec![Cell::Ceiling(*floor), Cell::Charter(Arc::new(charter))],
+            contacts: members.clone(),
+        })
+    }
+}
+
 /// A store in use. Nobody else can open it before this is dropped.
 pub(crate) struct Store {
     file: PathBuf,
@@ -128,28 +153,7 @@ impl Store {
     /// Makes the store of a founding member. Needs no silence afterwards: nothing was ever
     /// promised.
     pub(crate) fn found(dir: &Path, founding: &Founding) -> Result<(), StoreError> {
-        let Founding { cluster, me, members, body, floor } = founding;
-        check_members(me, members, body)?;
-        let draw = founding_draw(*cluster, body);
-        let stores = members.iter().map(|member| (member.id(), founding_store(draw, &member.name))).collect();
-        let charter = Charter {
-            epoch: Epoch(0),
-            lineage: Lineage::founding(draw),
-            body: Body { stores, ..body.clone() },
-            before: None,
-            floor: *floor,
-        };
-        make(
-            dir,
-            &Image {
-                cluster: *cluster,
-                me: me.clone(),
-                id: founding_store(draw, me),
-                incarnation: None,
-                cells: vec![Cell::Ceiling(*floor), Cell::Charter(Arc::new(charter))],
-                contacts: members.clone(),
-            },
-        )
+        make(dir, &founding.image()?)
     }
 
     /// Makes the store of a node that is to become a member of a cluster that exists. It knows whom
@@ -268,7 +272,7 @@ impl Store {
 }
 
 impl Opened {
-    fn from_image(image: &Image) -> Self {
+    pub(crate) fn from_image(image: &Image) -> Self {
         // Which memory there is changes nothing about the number of this life.
         let nowhere = BootId { boot: 0, clock_offset: 0, slept: 0, marker: 0 };
         let boot_store = image.boot_store();

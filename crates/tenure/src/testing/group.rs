@@ -1,39 +1,8 @@
-//! Leaderships without a cluster, for unit tests of programs that embed this library.
-//!
-//! A [`Group`] gives out real [`Tenure`]s: the guards, edicts and authorities of a running node,
-//! without sockets, disks or other processes. Its clock stands still until the test moves it, and
-//! it sets no timer: a lease lasts exactly as long as the test says, on a busy machine too, and
-//! whatever the async runtime's clock does.
-//!
-//! Enable the feature `test-util` in `[dev-dependencies]`.
-//!
-//! ```
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() {
-//! use std::time::Duration;
-//! use tenure::testing::Group;
-//! use tenure::{Loss, Term};
-//!
-//! let lease = Duration::from_secs(2);
-//! let mut group = Group::new("jobs");
-//! let tenure = group.elect(lease);
-//! assert!(tenure.is_leader() && tenure.edict().is_ok());
-//!
-//! group.advance(lease / 2);
-//! group.renew(lease);                                      // as a node does at half of a lease
-//! group.advance(lease / 2);
-//! assert!(tenure.is_leader());
-//!
-//! group.advance(lease);                                    // nobody renewed it
-//! assert!(!tenure.is_leader() && tenure.edict().is_err());
-//! assert_eq!(tenure.lost().await, Loss::Lapsed);
-//!
-//! let next = group.elect(lease);                           // in a later term
-//! assert!(next.term() > tenure.term() && next.token() > tenure.token());
-//! # }
-//! ```
+//! [`Group`]: leaderships without a cluster.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
@@ -41,6 +10,7 @@ use tenure_proto::LocalTime;
 use tenure_proto::strong::Term;
 use tenure_proto::strong::edict::ByTerm;
 use tenure_proto::strong::epoch::Epoch;
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::{mpsc, watch};
 
 use crate::clock::{Clock, Hand, nanos};
@@ -52,7 +22,37 @@ use crate::operator_request::Desk;
 use crate::steady::Steady;
 use crate::sys::page::Pages;
 
-/// A group whose leaders a test elects and deposes: see the [module](self).
+/// A group whose leaders a test elects and deposes, for code that takes a [`Tenure`].
+///
+/// It gives out real guards, edicts and authorities, without a node. Its clock stands still until
+/// the test moves it, and it sets no timer: a lease lasts exactly as long as the test says, on a
+/// busy machine too, and whatever the async runtime's clock does.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use std::time::Duration;
+/// use tenure::testing::Group;
+/// use tenure::{Loss, Term};
+///
+/// let lease = Duration::from_secs(2);
+/// let mut group = Group::new("jobs");
+/// let tenure = group.elect(lease);
+/// assert!(tenure.is_leader() && tenure.edict().is_ok());
+///
+/// group.advance(lease / 2);
+/// group.renew(lease);                                      // as a node does at half of a lease
+/// group.advance(lease / 2);
+/// assert!(tenure.is_leader());
+///
+/// group.advance(lease);                                    // nobody renewed it
+/// assert!(!tenure.is_leader() && tenure.edict().is_err());
+/// assert_eq!(tenure.lost().await, Loss::Lapsed);
+///
+/// let next = group.elect(lease);                           // in a later term
+/// assert!(next.term() > tenure.term() && next.token() > tenure.token());
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Group {
     name: GroupName,
@@ -90,11 +90,7 @@ impl Group {
         hand.rate(0);
         let (send, requests) = mpsc::unbounded_channel();
         let office = Arc::<Mutex<Office>>::default();
-        let kept = office.clone();
-        thread::Builder::new()
-            .name("tenure-testing".into())
-            .spawn(move || serve(requests, &kept))
-            .expect("the system gives a thread");
+        serve(requests, office.clone());
         let pages = Arc::default();
         let (mailbox, until) = (Mailbox(send), LocalTime::ZERO);
         Self { name, clock, hand, pages, mailbox, last: Term(0), until, office }
@@ -161,23 +157,42 @@ impl Group {
     }
 }
 
-/// Does what a node does for its guards, until all of them are gone.
-fn serve(mut requests: mpsc::UnboundedReceiver<Request>, office: &Mutex<Office>) {
-    while let Some(request) = requests.blocking_recv() {
-        let mut office = office.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut end = |number: Term, loss| {
-            if let Some(term) = office.term.take_if(|term| term.number == number) {
-                term.end(loss);
-            }
-        };
+/// Does what a node does for its guards, until all of them are gone. In a runtime it is a task:
+/// while tokio's time is paused, hours pass before a thread answers.
+fn serve(mut requests: mpsc::UnboundedReceiver<Request>, office: Arc<Mutex<Office>>) {
+    let all = poll_fn(move |cx: &mut Context<'_>| {
+        while let Poll::Ready(request) = requests.poll_recv(cx) {
+            let Some(request) = request else { return Poll::Ready(()) };
+            office.lock().unwrap_or_else(PoisonError::into_inner).take(request);
+        }
+        Poll::Pending
+    });
+    match Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn(all)),
+        Err(_) => {
+            let runtime = Builder::new_current_thread().build().expect("the system gives a runtime");
+            let thread = thread::Builder::new().name("tenure-testing".into());
+            thread.spawn(move || runtime.block_on(all)).expect("the system gives a thread");
+        }
+    }
+}
+
+impl Office {
+    fn take(&mut self, request: Request) {
         match request {
-            Request::StandDown { term, .. } | Request::Gone { term, .. } => end(term, Loss::Resigned),
+            Request::StandDown { term, .. } | Request::Gone { term, .. } => self.end(term, Loss::Resigned),
             Request::Transfer { term, reply, .. } => {
-                end(term, Loss::HandedOver);
+                self.end(term, Loss::HandedOver);
                 let _ = reply.send(Ok(()));
             }
-            Request::Proclaim { token, body, .. } => office.proclaimed.push(Proclaimed { token, body }),
+            Request::Proclaim { token, body, .. } => self.proclaimed.push(Proclaimed { token, body }),
             _ => {}
+        }
+    }
+
+    fn end(&mut self, number: Term, loss: Loss) {
+        if let Some(term) = self.term.take_if(|term| term.number == number) {
+            term.end(loss);
         }
     }
 }
@@ -211,6 +226,14 @@ mod tests {
         assert!(!first.is_leader() && second.is_leader() && first.term() < second.term());
         group.depose(Loss::Unhealthy);
         assert_eq!((first.lost().await, second.lost().await), (Loss::Lapsed, Loss::Unhealthy));
+    }
+
+    #[test]
+    fn guards_are_answered_without_a_runtime_too() {
+        let mut group = Group::new("jobs");
+        let authority = group.elect(LEASE).authority(); // The guard is dropped: it resigns.
+        let runtime = Builder::new_current_thread().build().unwrap();
+        assert_eq!(runtime.block_on(authority.lost()), Loss::Resigned);
     }
 
     #[tokio::test]
