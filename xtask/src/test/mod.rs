@@ -5,12 +5,14 @@
 //! |--------------|-----------------------------------------------------------------------------|
 //! | `options.rs` | the arguments: everything, or a part for a developer who waits for it       |
 //! | `needs.rs`   | what tests need beyond Rust, and whether this machine has it                |
+//! | `featured.rs`| what needs a feature of the library, and is built by itself                 |
 //! | `program.rs` | test programs: how cargo builds them, and the tests in them                 |
 //! | `lanes.rs`   | in which order programs run, and which of them side by side                 |
 //! | `run.rs`     | runs a program and follows what it prints                                   |
 //! | `libtest.rs` | reads what a program prints                                                 |
 //! | `report.rs`  | failures, the slowest tests, what was left out, and the closing line        |
 
+mod featured;
 mod lanes;
 mod libtest;
 mod needs;
@@ -44,9 +46,14 @@ struct Check {
 }
 
 enum Action {
-    /// A cargo command about all crates that build here, with arguments after `--` and one
-    /// environment variable.
-    Cargo { command: &'static [&'static str], after: &'static [&'static str], environment: Environment },
+    /// A cargo command about all crates that build here, or about what needs a feature, with
+    /// arguments after `--` and one environment variable.
+    Cargo {
+        command: &'static [&'static str],
+        featured: bool,
+        after: &'static [&'static str],
+        environment: Environment,
+    },
     /// The one cargo command that builds nothing.
     Format,
     /// Our own rules, in this process.
@@ -65,6 +72,16 @@ const CHECKS: &[Check] = &[
         name: "clippy",
         action: Action::Cargo {
             command: &["clippy", "--all-targets"],
+            featured: false,
+            after: &["-D", "warnings"],
+            environment: None,
+        },
+    },
+    Check {
+        name: "clippy with a feature",
+        action: Action::Cargo {
+            command: &["clippy", "--lib", "--test", "testing"],
+            featured: true,
             after: &["-D", "warnings"],
             environment: None,
         },
@@ -73,6 +90,16 @@ const CHECKS: &[Check] = &[
         name: "doc",
         action: Action::Cargo {
             command: &["doc", "--no-deps"],
+            featured: false,
+            after: &[],
+            environment: Some(("RUSTDOCFLAGS", "-D warnings")),
+        },
+    },
+    Check {
+        name: "doc with a feature",
+        action: Action::Cargo {
+            command: &["doc", "--no-deps"],
+            featured: true,
             after: &[],
             environment: Some(("RUSTDOCFLAGS", "-D warnings")),
         },
@@ -101,7 +128,7 @@ fn run_all(root: &Path, options: &Options, tally: &mut Tally) -> Result<(), Fail
             setup::provide();
             Ok(())
         })?;
-        for check in CHECKS {
+        for check in CHECKS.iter().filter(|check| check.builds()) {
             timed(check.name, tally, |tally| check.run(root, tally))?;
         }
     }
@@ -127,6 +154,11 @@ fn timed<T>(
 }
 
 impl Check {
+    /// Whether this machine can build what it is about.
+    fn builds(&self) -> bool {
+        !matches!(self.action, Action::Cargo { featured: true, .. }) || featured::builds()
+    }
+
     fn run(&self, root: &Path, tally: &mut Tally) -> Result<(), Failure> {
         eprintln!("xtask: {}: {}", self.name, self.title());
         match &self.action {
@@ -152,9 +184,10 @@ impl Check {
         let strings = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
         match &self.action {
             Action::Format => strings(&["fmt", "--all", "--check"]),
-            Action::Cargo { command, after, .. } => {
+            Action::Cargo { command, featured, after, .. } => {
                 let separator: &[&str] = if after.is_empty() { &[] } else { &["--"] };
-                [strings(command), crates(&[]), strings(separator), strings(after)].concat()
+                let crates = if *featured { strings(&featured::CRATE) } else { crates(&[]) };
+                [strings(command), crates, strings(separator), strings(after)].concat()
             }
             Action::Tidy | Action::Dependencies => Vec::new(),
         }
@@ -270,7 +303,7 @@ fn libraries(options: &Options, programs: &[Program]) -> Vec<String> {
 
 /// Tests in documentation: cargo compiles and runs them, crate by crate.
 fn run_doctests(root: &Path, libraries: &[String], tally: &mut Tally) -> Result<(), Failure> {
-    let words = crates(libraries);
+    let words = [crates(libraries), featured::of_libraries(libraries)].concat();
     let mut command = cargo(root);
     command.args(["test", "--doc", "--no-fail-fast"]).args(&words);
     let title = format!("cargo test --doc {}", words.join(" "));
@@ -313,7 +346,8 @@ mod tests {
     #[test]
     fn the_checks_are_in_order_from_cheap_to_dear() {
         let names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
-        assert_eq!(names, ["fmt", "tidy", "dependencies", "clippy", "doc"]);
+        let cargo = ["clippy", "clippy with a feature", "doc", "doc with a feature"];
+        assert_eq!(names, [&["fmt", "tidy", "dependencies"][..], &cargo].concat());
     }
 
     #[test]
@@ -322,6 +356,8 @@ mod tests {
         let doc = title("doc");
         assert!(doc.starts_with("RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps --workspace"), "{doc}");
         assert!(title("clippy").ends_with(" -- -D warnings"), "{}", title("clippy"));
+        let featured = title("doc with a feature");
+        assert!(featured.ends_with("--no-deps --package tenure --features test-util"), "{featured}");
     }
 
     #[test]

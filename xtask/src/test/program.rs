@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::featured;
 use super::options::Options;
 use crate::cargo;
 use crate::failure::Failure;
@@ -33,6 +34,9 @@ impl Program {
     /// The arguments by which `cargo test` runs this program alone.
     pub(super) fn label(&self) -> String {
         let Program { package, name, .. } = self;
+        if featured::is_needed_by(self) {
+            return format!("{} --test {name}", featured::CRATE.join(" "));
+        }
         match self.kind {
             Kind::Lib => format!("-p {package} --lib"),
             Kind::Bin => format!("-p {package} --bin {name}"),
@@ -81,12 +85,22 @@ fn listed(text: &str) -> Vec<String> {
 /// Builds what is asked for, with cargo's messages on our standard error; gives the programs in
 /// cargo's order.
 pub(super) fn build(root: &Path, options: &Options, crates: &[String]) -> Result<Vec<Program>, Failure> {
-    let mut command = cargo(root);
-    command.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]);
-    command.args(crates);
-    for program in &options.programs {
-        command.args(["--test", program]);
+    let mut built = Vec::new();
+    if featured::is_not_all(options) {
+        let named = featured::others(options).flat_map(|program| ["--test", program]);
+        let words: Vec<&str> = crates.iter().map(String::as_str).chain(named).collect();
+        built.extend(build_with(root, &words)?);
     }
+    if let Some(words) = featured::program(options) {
+        built.extend(build_with(root, &words)?);
+    }
+    built.sort();
+    Ok(built)
+}
+
+fn build_with(root: &Path, words: &[&str]) -> Result<Vec<Program>, Failure> {
+    let mut command = cargo(root);
+    command.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]).args(words);
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| Failure::Error(format!("cargo could not be started: {error}")))?;
     if !output.status.success() {
