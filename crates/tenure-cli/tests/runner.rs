@@ -15,8 +15,8 @@ use tenure_testkit::waiting::look_for;
 /// The command that is tested.
 const TENURE: Binary = Binary(env!("CARGO_BIN_EXE_tenure"));
 
-/// Ignores TERM, and writes its number.
-const STUBBORN: &str = "trap '' TERM; echo $$ > pid; while :; do sleep 0.01; done";
+/// Ignores TERM and INT, and writes its number.
+const STUBBORN: &str = "trap '' TERM INT; echo $$ > pid; while :; do sleep 0.01; done";
 
 /// Writes its number, and stays.
 const STAY: &str = "echo $$ > pid; exec sleep 600";
