@@ -34,10 +34,17 @@ impl Node {
     /// must not be cut short is given time to clean up by [`lead_with`](Self::lead_with).
     ///
     /// It fulfils [requests](OperatorRequest) of operators. Asked to proclaim, it proclaims. Asked
-    /// to resign or to hand over, it drops the work as on a loss, and only then gives up the
-    /// leadership. After a resignation it backs off for the length of a lease, so that others can
-    /// be elected, and campaigns again; after a hand-over it campaigns at once. If the successor
-    /// does not take over, the work begins anew, in the same term.
+    /// to hand over, it first asks whether the successor [stands by](Tenure::stands_by), and
+    /// declines if not: the work goes on. Asked to resign or to hand over, it drops the work as on
+    /// a loss, and only then gives up the leadership. After a resignation it backs off for the
+    /// length of a lease, so that others can be elected, and campaigns again; after a hand-over it
+    /// campaigns at once. If the successor does not take over all the same, the work begins anew,
+    /// in the same term.
+    ///
+    /// **Write before you read.** A resource behind a [`fence`](crate::fence) admits the old leader
+    /// until it has seen the token of the new one. Work that begins with a read may read what the
+    /// old leader still changes: let the first act of each term be a write, or an admission of the
+    /// token alone.
     ///
     /// If the future is dropped, the work is dropped, and this process resigns or withdraws from
     /// the campaign. A clone of the guard that lives elsewhere keeps the leadership; an
@@ -46,6 +53,7 @@ impl Node {
     /// The future borrows nothing but what the closure does. To spawn it, let the closure own what
     /// it uses: `tokio::spawn(node.lead("jobs", async move |tenure| …))`. The compiler does not
     /// accept an async closure that borrows in a task that may move between threads.
+    ///
     /// # Errors
     /// A [`CampaignError`] if this process may not lead the group, or the node has stopped. A lost
     /// election is no error.
@@ -92,6 +100,7 @@ impl Node {
     /// # std::fs::remove_dir_all(folder)?;
     /// # Ok(()) }
     /// ```
+    ///
     /// # Errors
     /// As [`lead`](Self::lead), and if there are too many bytes to publish.
     pub fn lead_with<T, W: AsyncFnMut(Tenure) -> T>(
@@ -150,8 +159,18 @@ async fn lead_once<T>(
                 match asked.request() {
                     OperatorRequest::Resign => break (asked, None),
                     OperatorRequest::Transfer { to } => {
-                        let to = to.clone();
-                        break (asked, Some(to));
+                        let ready = tokio::select! {
+                            biased;
+                            result = &mut done => return ended(tenure, result).await,
+                            ready = tenure.stands_by(to) => ready,
+                        };
+                        match ready {
+                            Ok(()) => {
+                                let to = to.clone();
+                                break (asked, Some(to));
+                            }
+                            Err(error) => asked.decline(&error.to_string()),
+                        }
                     }
                     OperatorRequest::Proclaim { body } => match tenure.proclaim(body) {
                         Ok(edict) => asked.fulfil_as(edict),
