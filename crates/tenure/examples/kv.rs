@@ -21,6 +21,7 @@ mod cluster;
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::io::BufRead;
 use std::path::Path as File;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
-use tenure::log::{self, Election, Log, ProposeError, StateError, StateMachine};
+use tenure::log::{self, Election, Log, ProposeError, Snapshot, StateError, StateMachine};
 use tenure::{ClusterId, ClusterKey, Config, Node, NodeName};
 use tokio::time::timeout;
 
@@ -56,11 +57,13 @@ impl StateMachine for Kv {
         };
         vec![1]
     }
-    fn snapshot(&self) -> Vec<u8> {
-        join(self.0.iter().flat_map(|(key, value)| [Some(&key[..]), Some(&value[..])]))
+    fn snapshot(&self) -> Snapshot {
+        join(self.0.iter().flat_map(|(key, value)| [Some(&key[..]), Some(&value[..])])).into()
     }
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError> {
-        let mut parts = parts(snapshot).into_iter().flatten();
+    fn restore(&mut self, from: &mut dyn BufRead) -> Result<(), StateError> {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes)?;
+        let mut parts = parts(&bytes).into_iter().flatten();
         self.0.clear();
         while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
             self.0.insert(key, value);

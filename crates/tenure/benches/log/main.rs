@@ -12,13 +12,13 @@
 //! disk.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::io::{BufRead, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tenure::log::{self, Config, Election, Log, StateError, StateMachine};
+use tenure::log::{self, Config, Election, Log, Snapshot, StateError, StateMachine};
 use tenure::{ClusterId, ClusterKey, NodeName};
 use tenure_testkit::numbers::Numbers;
 
@@ -170,10 +170,10 @@ impl StateMachine for Nothing {
     fn apply(&mut self, _index: u64, _write: &[u8]) -> Vec<u8> {
         Vec::new()
     }
-    fn snapshot(&self) -> Vec<u8> {
-        Vec::new()
+    fn snapshot(&self) -> Snapshot {
+        Vec::new().into()
     }
-    fn restore(&mut self, _snapshot: &[u8]) -> Result<(), StateError> {
+    fn restore(&mut self, _from: &mut dyn BufRead) -> Result<(), StateError> {
         Ok(())
     }
 }

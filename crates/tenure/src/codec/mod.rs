@@ -160,6 +160,11 @@ impl<'a> Reader<'a> {
         Ok(bytes.iter().fold(0, |value, byte| value << 8 | u128::from(*byte)))
     }
 
+    /// 64 bits, all of them.
+    pub(crate) fn fixed(&mut self) -> Result<u64, DecodeError> {
+        Ok(self.raw(8)?.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+    }
+
     pub(crate) fn bytes(&mut self, most: usize) -> Result<&'a [u8], DecodeError> {
         let count = self.small::<usize>()?;
         if count > most {

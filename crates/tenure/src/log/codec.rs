@@ -8,6 +8,8 @@ use tenure_proto::quorum::MAX_MEMBERS;
 use tenure_proto::{Incarnation, eventual};
 
 use super::link::Talk;
+use super::snapshots::Held;
+use super::transfer::Resume;
 use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
 
 impl Wire for Slot {
@@ -252,6 +254,25 @@ fn write_rest(message: &Message, to: &mut Writer) {
     }
 }
 
+/// A message with a snapshot, up to the bytes of that.
+pub(super) fn write_install(upto: Slot, sessions: &Sessions, length: u64) -> Vec<u8> {
+    let mut to = Writer::new();
+    to.byte(0); // Of the log.
+    to.byte(8);
+    upto.write(&mut to);
+    sessions.write(&mut to);
+    to.number(length);
+    to.into_bytes()
+}
+
+/// Reads the bytes of [`write_install`].
+pub(super) fn read_install(from: &mut Reader<'_>) -> Result<(Slot, Sessions, u64), DecodeError> {
+    match (from.byte()?, from.byte()?) {
+        (0, 8) => Ok((Wire::read(from)?, Wire::read(from)?, from.number()?)),
+        (_, other) => Err(DecodeError::Kind(u64::from(other))),
+    }
+}
+
 impl Wire for Record {
     fn write(&self, to: &mut Writer) {
         match self {
@@ -265,8 +286,9 @@ impl Wire for Record {
                 ballot.write(to);
                 entry.write(to);
             }
+            // 2: the state itself, as older versions wrote it. 5: it is in a file of its own.
             Self::Snapshot { upto, sessions, state } => {
-                to.byte(2);
+                to.byte(if Held::of_state(state).is_some() { 5 } else { 2 });
                 upto.write(to);
                 sessions.write(to);
                 state.write(to);
@@ -286,7 +308,7 @@ impl Wire for Record {
                 ballot: Wire::read(from)?,
                 entry: Wire::read(from)?,
             },
-            2 => Self::Snapshot {
+            2 | 5 => Self::Snapshot {
                 upto: Wire::read(from)?,
                 sessions: Wire::read(from)?,
                 state: Wire::read(from)?,
@@ -309,12 +331,23 @@ impl Wire for Talk {
                 to.byte(1);
                 message.write(to);
             }
+            Self::Resume(Resume { upto, length, got }) => {
+                to.byte(2);
+                upto.write(to);
+                to.number(*length);
+                to.number(*got);
+            }
         }
     }
     fn read(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
         match from.byte()? {
             0 => Wire::read(from).map(Self::Log),
             1 => Wire::read(from).map(Self::Election),
+            2 => Ok(Self::Resume(Resume {
+                upto: Wire::read(from)?,
+                length: from.number()?,
+                got: from.number()?,
+            })),
             other => Err(DecodeError::Kind(u64::from(other))),
         }
     }

@@ -10,7 +10,8 @@ use tenure_proto::log::{self, Settings, Sound};
 use tenure_proto::time::LocalSpan;
 
 use super::error::OpenError;
-use super::link::{MAX_MESSAGE, MAX_SNAPSHOT};
+use super::link::MAX_MESSAGE;
+use super::snapshots::Snapshots;
 use crate::clock::{Clock, nanos};
 use crate::config::{Key, Peer};
 use crate::name::{ClusterId, GroupName, NodeName};
@@ -25,9 +26,6 @@ const PAGE: usize = 1 << 20;
 
 /// The longest write that may be allowed: several fit in a message.
 const LONGEST_WRITE: usize = MAX_MESSAGE / 4;
-
-/// The most bytes that accompany the state in a message with a snapshot: the table of sessions.
-const BESIDE_STATE: usize = 1 << 20;
 
 /// The settings of a log. [`Log::open`](super::Log::open) checks them.
 ///
@@ -68,8 +66,9 @@ pub struct Config {
     pub window: u64,
     /// The number of writes after which a snapshot replaces the log before it. 10,000 by default.
     ///
-    /// Members make theirs at different times. Larger: a longer log on the disk and a slower start.
-    /// Smaller: more snapshots.
+    /// Members make theirs at different places of the log: of three, the second and the third a
+    /// third and two thirds of this number sooner than the first. Larger: a longer log on the disk
+    /// and a slower start. Smaller: more snapshots.
     pub snapshot_every: u64,
     /// The number of writes before a snapshot that are kept for slow members. 2,000 by default.
     ///
@@ -162,7 +161,7 @@ pub(super) struct Checked {
     pub(super) machine: log::Config,
     pub(super) users: usize,
     pub(super) longest_write: usize,
-    pub(super) longest_snapshot: usize,
+    pub(super) snapshots: Snapshots,
     pub(super) time: Clock,
 }
 
@@ -221,7 +220,7 @@ impl Checked {
             machine,
             users,
             longest_write: config.longest_write,
-            longest_snapshot: MAX_SNAPSHOT - BESIDE_STATE,
+            snapshots: Snapshots::new(&config.folder),
             time: config.time.clone(),
         })
     }

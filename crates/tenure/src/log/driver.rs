@@ -6,13 +6,13 @@
 //! time from the log. Leases are not at risk: the node has a thread of its own.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
+use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use tenure_proto::log::{Applied, Command, Event, Key, Message, Paxos, Slot};
+use tenure_proto::log::{Applied, Command, Event, Key, Message, Paxos, Record, Slot};
 use tenure_proto::time::LocalSpan;
 use tenure_proto::{Boot, Context, Effect, Input, LocalTime, NodeId, Protocol, Ticket};
 use tokio::sync::{OwnedSemaphorePermit, broadcast, oneshot, watch};
@@ -23,11 +23,12 @@ use super::election::{Opinion, REST};
 use super::error::{ProposeError, Stopped};
 use super::link::{Links, Talk};
 use super::progress::{Progress, Work, patience};
+use super::snapshots::{Held, State};
 use super::state::Guarded;
 use super::users::{Proposal, Users};
 use super::{News, StateMachine, Status};
 use crate::clock::nanos;
-use crate::codec::{DecodeError, Reader, Writer as Bytes};
+use crate::codec::{Reader, Writer as Bytes};
 use crate::driver::Os;
 use crate::guard::Tenure;
 
@@ -57,15 +58,8 @@ pub(super) enum Item<S> {
     Durable(Durable),
     Opinion(Opinion),
     /// The snapshot of a slot, made on another thread, or why there is none.
-    Captured(Slot, Result<Snapshot, String>),
+    Captured(Slot, Result<Held, String>),
     Shutdown(Option<oneshot::Sender<()>>),
-}
-
-/// A snapshot: the kept answers, then the state, then the panics among the answers.
-pub(super) struct Snapshot {
-    bytes: Arc<[u8]>,
-    /// Where the state is in it.
-    state: Range<usize>,
 }
 
 /// The parts of a driver.
@@ -121,7 +115,7 @@ pub(super) struct Driver<S> {
 
 impl<S: StateMachine> Driver<S> {
     /// Starts the machine with what the disk holds, and restores the state.
-    pub(super) fn new(parts: Parts<S>, boot: Boot<tenure_proto::log::Record>) -> Result<Self, Stopped> {
+    pub(super) fn new(parts: Parts<S>, boot: Boot<Record>) -> Result<Self, Stopped> {
         let Parts { config, state, writer, links, may_lead, news, captured } = parts;
         let me = config.me.id();
         let (mut tickets, mut effects) = (Ticket(0), Vec::new());
@@ -298,9 +292,12 @@ impl<S: StateMachine> Driver<S> {
     fn on_message(&mut self, from: NodeId, message: Message) {
         let writes =
             matches!(message, Message::Prepare { .. } | Message::Accept { .. } | Message::Install { .. });
+        let received = self.config.time.read();
+        let input = Input::Message { from, received, message };
         if !(self.full && writes) {
-            let received = self.config.time.read();
-            self.step(Input::Message { from, received, message });
+            self.step(input);
+        } else if let Some(held) = snapshot_in(&input) {
+            self.config.snapshots.drop_unused(held);
         }
     }
 
@@ -447,7 +444,11 @@ impl<S: StateMachine> Driver<S> {
         {
             let mut effects = std::mem::take(&mut self.effects);
             let now = self.config.time.read();
+            let offered = snapshot_in(&input);
             self.machine.handle(input, &mut Context::new(now, &mut Os, &mut self.tickets, &mut effects));
+            if let Some(unused) = offered.filter(|_| !effects.iter().any(keeps_snapshot)) {
+                self.config.snapshots.drop_unused(unused);
+            }
             effects.drain(..).for_each(|effect| self.carry_out(effect));
             self.effects = effects;
             self.inputs.extend(self.users.commands().into_iter().map(Input::Command));
@@ -476,13 +477,13 @@ impl<S: StateMachine> Driver<S> {
             let received = self.config.time.read();
             self.inputs.push_back(Input::Message { from: self.me, received, message });
         } else {
-            self.links.send(to, &Talk::Log(message));
+            self.links.send(to, Talk::Log(message));
         }
     }
 
     fn on_event(&mut self, event: Event) {
         match event {
-            Event::Restore { upto, state } => self.restore(upto, state),
+            Event::Restore { upto, state } => self.restore(upto, &state),
             Event::Applied { slot, applied } => self.apply(slot, applied),
             Event::Done(Key::Write(session, number)) => self.users.on_done(session, number),
             Event::Done(Key::Open(nonce)) => {
@@ -546,22 +547,18 @@ impl<S: StateMachine> Driver<S> {
         tracing::error!(name: "tenure.log_write_refused", log = %log, node = %node, index, panic, "the state machine panicked on a write, twice: the write is refused on every member and changes nothing");
     }
 
-    /// Captures the state at this slot. Its bytes are made on another thread, unless they are there
-    /// already.
+    /// Takes the state at this slot. Another thread writes it to a file.
     fn on_snapshot_wanted(&mut self, upto: Slot) {
         let (mut answers, mut panics) = (Bytes::new(), Bytes::new());
         self.users.write(&mut answers);
         self.users.write_panics(&mut panics);
-        let capture = match self.state.capture() {
-            Ok(capture) => capture,
+        let state = match self.state.snapshot() {
+            Ok(state) => state,
             Err(panic) => return self.on_captured(upto, Err(panic)),
         };
-        let ready = capture.is_ready();
-        let make = move || snapshot(answers, capture.into_bytes()?, panics);
-        if ready {
-            return self.on_captured(upto, make());
-        }
-        let captured = self.captured.clone();
+        let (captured, snapshots) = (self.captured.clone(), self.config.snapshots.clone());
+        let (answers, panics) = (answers.into_bytes(), panics.into_bytes());
+        let make = move || snapshots.make(&answers, state, &panics);
         let thread = thread::Builder::new().name("tenure-log-snap".into());
         let spawned = thread.spawn(move || drop(captured.send(Item::Captured(upto, make()))));
         if let Err(error) = spawned {
@@ -569,31 +566,30 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// A snapshot that could not be sent to anybody is not kept. The log goes on without it, and
-    /// forgets nothing until there is a shorter one.
-    fn on_captured(&mut self, upto: Slot, made: Result<Snapshot, String>) {
-        let (log, node, most) = (&self.config.log, &self.config.me, self.config.longest_snapshot);
-        let command = match made {
-            Ok(Snapshot { bytes, state }) if bytes.len() <= most => {
-                self.state.rest_on(upto.0, bytes.clone(), state);
-                Command::Snapshot { upto, state: bytes }
-            }
-            Ok(Snapshot { bytes, .. }) => {
-                let bytes = bytes.len();
-                tracing::error!(name: "tenure.log_snapshot_too_long", log = %log, node = %node, bytes, most, "the state is too long for a snapshot: the log keeps every write, in memory and in its file, until the state is shorter");
-                Command::NoSnapshot { upto }
+    /// Without a snapshot the log goes on, and forgets nothing until there is a later one.
+    fn on_captured(&mut self, upto: Slot, made: Result<Held, String>) {
+        let opened = made.and_then(|held| {
+            let parts = self.config.snapshots.open(held).and_then(|file| file.parts(Users::skip));
+            Ok((held, parts.map_err(|error| error.to_string())?.state))
+        });
+        let command = match opened {
+            Ok((held, state)) => {
+                self.state.rest_on(upto.0, state);
+                Command::Snapshot { upto, state: held.to_state() }
             }
             Err(reason) => {
-                tracing::error!(name: "tenure.log_no_snapshot", log = %log, node = %node, reason, "the state machine made no snapshot: the log keeps every write, and asks again later");
+                let (log, node) = (&self.config.log, &self.config.me);
+                tracing::error!(name: "tenure.log_no_snapshot", log = %log, node = %node, reason, "no snapshot was made: the log keeps every write, and asks again later");
                 Command::NoSnapshot { upto }
             }
         };
         self.inputs.push_back(Input::Command(command));
     }
 
-    fn restore(&mut self, upto: Slot, snapshot: Arc<[u8]>) {
-        let read = self.read_answers(&snapshot).map_err(|error| error.to_string());
-        match read.and_then(|state| self.state.restore(upto.0, snapshot, state)) {
+    /// Takes the state of a snapshot, and the kept answers.
+    fn restore(&mut self, upto: Slot, snapshot: &[u8]) {
+        let read = self.read_answers(snapshot).map_err(|error| error.to_string());
+        match read.and_then(|state| self.state.restore(upto.0, state)) {
             Ok(()) => {
                 self.users.on_restored(self.machine.sessions());
                 let _ = self.news.send(News::Restored { upto: upto.0 });
@@ -602,14 +598,13 @@ impl<S: StateMachine> Driver<S> {
         }
     }
 
-    /// Takes the kept answers of a snapshot, and says where in it the state is.
-    fn read_answers(&mut self, snapshot: &[u8]) -> Result<Range<usize>, DecodeError> {
-        let mut from = Reader::new(snapshot);
-        self.users.read(&mut from)?;
-        let length = from.bytes(usize::MAX)?.len();
-        let end = snapshot.len() - from.left();
-        self.users.read_panics(&mut from)?;
-        Ok(end - length..end)
+    fn read_answers(&mut self, snapshot: &[u8]) -> io::Result<State> {
+        let held = Held::of_state(snapshot).ok_or_else(|| io::Error::other("it is not in a file"))?;
+        let parts = self.config.snapshots.open(held)?.parts(|from| self.users.read(from))?;
+        self.users
+            .read_panics(&mut Reader::new(&parts.panics))
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(parts.state)
     }
 
     fn status(&self) -> Status {
@@ -631,13 +626,15 @@ impl<S: StateMachine> Driver<S> {
     }
 }
 
-/// A snapshot of its parts.
-fn snapshot(mut to: Bytes, state: Vec<u8>, panics: Bytes) -> Result<Snapshot, String> {
-    to.bytes(&state);
-    let length = state.len();
-    drop(state);
-    let mut bytes = to.into_bytes();
-    let end = bytes.len();
-    bytes.extend(panics.into_bytes());
-    Ok(Snapshot { bytes: bytes.into(), state: end - length..end })
+/// The file that the machine is given with this input.
+fn snapshot_in(input: &Input<Paxos>) -> Option<Held> {
+    match input {
+        Input::Message { message: Message::Install { state, .. }, .. }
+        | Input::Command(Command::Snapshot { state, .. }) => Held::of_state(state),
+        _ => None,
+    }
+}
+
+fn keeps_snapshot(effect: &Effect<Paxos>) -> bool {
+    matches!(effect, Effect::Persist { record: Record::Snapshot { .. }, .. })
 }

@@ -36,7 +36,7 @@ pub enum Election {
         /// after about twenty of these.
         round: Duration,
     },
-    /// The caller tells who leads, and may change it at any time.
+    /// The caller tells who leads, and may change it at any time: see [`watch`].
     Told(watch::Receiver<Hint>),
 }
 

@@ -111,7 +111,7 @@ impl Omega {
         let mut abdicates = false;
         for one in outcome {
             match one {
-                Outcome::Say(to, message) => self.links.send(to, &Talk::Election(message)),
+                Outcome::Say(to, message) => self.links.send(to, Talk::Election(message)),
                 Outcome::Show(Event::Hint(hint)) if hint.leader == Some(self.me) && !may_lead => {
                     abdicates = true;
                 }

@@ -22,11 +22,13 @@
 //!         self.0 += u64::from(write[0]);
 //!         self.0.to_be_bytes().to_vec()                     // the answer of `propose`
 //!     }
-//!     fn snapshot(&self) -> Vec<u8> {
-//!         self.0.to_be_bytes().to_vec()
+//!     fn snapshot(&self) -> log::Snapshot {
+//!         self.0.to_be_bytes().to_vec().into()
 //!     }
-//!     fn restore(&mut self, snapshot: &[u8]) -> Result<(), log::StateError> {
-//!         self.0 = u64::from_be_bytes(snapshot.try_into()?);
+//!     fn restore(&mut self, from: &mut dyn std::io::BufRead) -> Result<(), log::StateError> {
+//!         let mut bytes = [0; 8];
+//!         from.read_exact(&mut bytes)?;
+//!         self.0 = u64::from_be_bytes(bytes);
 //!         Ok(())
 //!     }
 //! }
@@ -76,11 +78,15 @@ mod error;
 mod eventual;
 mod link;
 mod progress;
+mod snapshots;
 mod state;
+mod strangers;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod users;
 
+use std::io::BufRead;
 use std::net::TcpListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Sender};
@@ -90,12 +96,14 @@ use std::time::Duration;
 
 use tenure_proto::log::Record;
 use tenure_proto::{Boot, LocalTime};
-use tokio::sync::{Semaphore, broadcast, oneshot, watch};
+/// Tokio's channel of a newest value, for [`Election::Told`].
+pub use tokio::sync::watch;
+use tokio::sync::{Semaphore, broadcast, oneshot};
 
 pub use config::Config;
 pub use election::{Election, Hint};
 pub use error::{OpenError, ProposeError, ReadError, Stopped};
-pub use state::Capture;
+pub use state::Snapshot;
 
 use crate::clock::Clock;
 use crate::metrics::Text;
@@ -121,7 +129,8 @@ pub type StateError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The state that a log replicates.
 ///
-/// It lives on the log's own thread: a slow call delays the log, and nothing else. A panic in
+/// Three functions: carry out a write, hand out the state, take one up. It lives on the log's own
+/// thread: a slow call delays the log, and nothing else. A panic in
 /// [`apply`](Self::apply) refuses that write, on every member, and the log goes on
 /// ([`ProposeError::Panicked`]).
 pub trait StateMachine: Send + 'static {
@@ -132,44 +141,38 @@ pub trait StateMachine: Send + 'static {
     /// again, on the state that was restored.
     fn apply(&mut self, index: u64, write: &[u8]) -> Vec<u8>;
 
-    /// Returns the whole state as bytes.
-    fn snapshot(&self) -> Vec<u8>;
-
-    /// Captures the state as it is now, for a snapshot whose bytes are made on another thread.
+    /// Takes the state as it is now, for a file of its own and for members that are far behind.
     ///
-    /// The default takes [`snapshot`](Self::snapshot) at once, and writes wait for it. Implement
-    /// this for a state of many megabytes: clone it, or share what is copied before it is changed.
+    /// It is called on the log's thread, now and then (`snapshot_every`): be quick. For a state of
+    /// a few megabytes return its bytes, with `.into()`. For a larger one use
+    /// [`Snapshot::streamed`]: clone the state, or share what is copied before it is changed. The
+    /// bytes are then made on another thread, and no more than a piece of them is in memory.
     ///
     /// ```
     /// use std::collections::BTreeMap;
+    /// use std::io::BufRead;
     /// use std::sync::Arc;
-    /// use tenure::log::{Capture, StateError, StateMachine};
+    /// use tenure::log::{Snapshot, StateError, StateMachine};
     ///
     /// /// The map is shared with snapshots, and copied by the first write during one.
     /// #[derive(Default)]
     /// struct Counts(Arc<BTreeMap<u8, u64>>);
-    ///
-    /// fn write(counts: &BTreeMap<u8, u64>, to: &mut dyn std::io::Write) -> std::io::Result<()> {
-    ///     counts.iter().try_for_each(|(key, count)| to.write_all(format!("{key} {count}\n").as_bytes()))
-    /// }
     ///
     /// impl StateMachine for Counts {
     ///     fn apply(&mut self, _index: u64, bytes: &[u8]) -> Vec<u8> {
     ///         *Arc::make_mut(&mut self.0).entry(bytes[0]).or_default() += 1;
     ///         Vec::new()
     ///     }
-    ///     fn snapshot(&self) -> Vec<u8> {
-    ///         let mut bytes = Vec::new();
-    ///         let _ = write(&self.0, &mut bytes); // A Vec takes all that is written.
-    ///         bytes
-    ///     }
-    ///     fn capture(&self) -> Capture {
+    ///     fn snapshot(&self) -> Snapshot {
     ///         let counts = self.0.clone();
-    ///         Capture::new(move |to| write(&counts, to))
+    ///         Snapshot::streamed(move |to| {
+    ///             counts.iter().try_for_each(|(key, count)| writeln!(to, "{key} {count}"))
+    ///         })
     ///     }
-    ///     fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError> {
+    ///     fn restore(&mut self, from: &mut dyn BufRead) -> Result<(), StateError> {
     ///         let mut counts = BTreeMap::new();
-    ///         for line in std::str::from_utf8(snapshot)?.lines() {
+    ///         for line in from.lines() {
+    ///             let line = line?;
     ///             let (key, count) = line.split_once(' ').ok_or("no count")?;
     ///             counts.insert(key.parse()?, count.parse()?);
     ///         }
@@ -179,23 +182,24 @@ pub trait StateMachine: Send + 'static {
     /// }
     /// # let mut counts = Counts::default();
     /// # counts.apply(1, b"a");
-    /// # let before = counts.snapshot();
-    /// # counts.restore(&before).unwrap();
-    /// # assert_eq!(counts.snapshot(), b"97 1\n");
+    /// # counts.restore(&mut &b"97 1\n98 2\n"[..]).unwrap();
+    /// # assert_eq!(*counts.0, BTreeMap::from([(97, 1), (98, 2)]));
     /// ```
-    fn capture(&self) -> Capture {
-        Capture::of_bytes(self.snapshot())
-    }
+    fn snapshot(&self) -> Snapshot;
 
     /// Replaces the state by the one of a snapshot, whatever it was before.
     ///
+    /// The bytes come from a file, in pieces, and end where those of the snapshot ended. They were
+    /// checked before: they are what some member has written.
+    ///
     /// # Errors
     /// If the snapshot is not understood. An error stops the log on this member.
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError>;
+    fn restore(&mut self, from: &mut dyn BufRead) -> Result<(), StateError>;
 }
 
 /// A write that is in the log, and was carried out here.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Chosen {
     /// Its place in the log. Places between those of writes belong to the log itself.
     pub index: u64,
@@ -322,7 +326,7 @@ impl<S: StateMachine> Log<S> {
     /// An [`OpenError`] says what to change. The member has promised nothing then.
     pub fn open(config: &Config, election: Election, state: S) -> Result<Self, OpenError> {
         let config = Checked::new(config)?;
-        let (disk, boot) = disk::open(&config)?;
+        let (disk, boot) = disk::take_up(&config)?;
         Self::run(config, election, state, (disk, boot))
     }
 
@@ -348,6 +352,7 @@ impl<S: StateMachine> Log<S> {
             link::links(&config, listener, move |Delivery { from, talk, _room }| match talk {
                 Talk::Log(message) => _ = deliver.send(Item::Message { from, message, _room }),
                 Talk::Election(message) => _ = hear.send((from, message)),
+                Talk::Resume(_) => {} // The streams' own.
             });
         let source = match election {
             Election::Strong(node) => Source::Strong(node, config.log.clone()),
@@ -439,7 +444,7 @@ impl<S: StateMachine> Log<S> {
     /// Returns what this process counts of the log, and how long its writes and reads took, as
     /// Prometheus text (version 0.0.4). Serve it beside that of
     /// [`Node::metrics`](crate::Node::metrics); where a process has several logs, each on a path of
-    /// its own.
+    /// its own. A dropped future changes nothing.
     ///
     /// # Errors
     /// If the log has stopped in this process.

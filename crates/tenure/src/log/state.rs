@@ -12,67 +12,92 @@
 
 use std::any::Any;
 use std::fmt;
-use std::io;
-use std::ops::Range;
+use std::io::{self, BufRead};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::snapshots::State;
 use super::{StateError, StateMachine};
 
-/// A captured state, to be written as bytes on another thread: see [`StateMachine::capture`].
-pub struct Capture(Captured);
+/// The state of a [`StateMachine`] as it was when this was made, to be written as bytes.
+///
+/// Bytes become one by `.into()`. They are in memory until they are written: for a state of many
+/// megabytes use [`Snapshot::streamed`].
+pub struct Snapshot(Content);
 
-enum Captured {
+enum Content {
     Bytes(Vec<u8>),
     Writes(Box<Write>),
 }
 
 type Write = dyn FnOnce(&mut dyn io::Write) -> io::Result<()> + Send;
 
-impl Capture {
-    /// A state that `write` turns into bytes, later and on another thread.
+impl Snapshot {
+    /// A state that `write` turns into bytes, later and on another thread. They go to a file as
+    /// they are written.
     ///
     /// The closure holds a state that does not change any more: a clone of it, or a shared part
-    /// that is copied before it is changed.
-    pub fn new(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()> + Send + 'static) -> Self {
-        Self(Captured::Writes(Box::new(write)))
+    /// that is copied before it is changed. If it returns an error or panics, the log goes on
+    /// without this snapshot, keeps its writes, and asks for another one later.
+    pub fn streamed(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()> + Send + 'static) -> Self {
+        Self(Content::Writes(Box::new(write)))
     }
 
-    /// A state that is bytes already.
-    pub fn of_bytes(bytes: Vec<u8>) -> Self {
-        Self(Captured::Bytes(bytes))
-    }
-
-    /// Whether nothing is left to be done.
-    pub(super) fn is_ready(&self) -> bool {
-        matches!(self.0, Captured::Bytes(_))
-    }
-
-    /// The bytes, or why there are none.
-    pub(super) fn into_bytes(self) -> Result<Vec<u8>, String> {
+    /// Writes the state, or says why not.
+    pub(super) fn write(self, to: &mut dyn io::Write) -> Result<(), String> {
         match self.0 {
-            Captured::Bytes(bytes) => Ok(bytes),
-            Captured::Writes(write) => {
-                let mut bytes = Vec::new();
-                caught(|| write(&mut bytes))?.map_err(|error| error.to_string())?;
-                Ok(bytes)
-            }
+            Content::Bytes(bytes) => to.write_all(&bytes).map_err(|error| error.to_string()),
+            Content::Writes(write) => caught(|| write(to))?.map_err(|error| error.to_string()),
         }
     }
 }
 
-impl fmt::Debug for Capture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Capture").finish_non_exhaustive()
+impl From<Vec<u8>> for Snapshot {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Content::Bytes(bytes))
     }
 }
 
-/// A snapshot that the state can be built from.
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}
+
+/// A state that the state machine can be built from.
 struct Basis {
     upto: u64,
-    snapshot: Arc<[u8]>,
-    /// Where in the snapshot the state is.
-    state: Range<usize>,
+    state: Source,
+}
+
+enum Source {
+    /// The state before anything was written. It becomes bytes when they are needed.
+    Beginning(Option<Snapshot>),
+    Bytes(Vec<u8>),
+    File(State),
+}
+
+impl Source {
+    fn restore(&mut self, into: &mut impl StateMachine) -> Result<(), String> {
+        if let Self::Beginning(beginning) = self {
+            let mut bytes = Vec::new();
+            beginning.take().ok_or("its beginning could not be written")?.write(&mut bytes)?;
+            *self = Self::Bytes(bytes);
+        }
+        let (mut file, mut bytes);
+        let from: &mut dyn BufRead = match self {
+            Self::Beginning(_) => return Err("it has no bytes".to_owned()),
+            Self::Bytes(beginning) => {
+                bytes = beginning.as_slice();
+                &mut bytes
+            }
+            Self::File(state) => {
+                file = state.reader();
+                &mut file
+            }
+        };
+        caught(|| into.restore(from))?.map_err(|error: StateError| error.to_string())
+    }
 }
 
 /// A state machine, and what it can be built from again.
@@ -96,9 +121,9 @@ impl<S: StateMachine> Guarded<S> {
     /// Keeps the state as it is for a later rebuild, if there is nothing to build it from yet.
     pub(super) fn keep_beginning(&mut self) {
         if self.basis.is_none()
-            && let Ok(state) = caught(|| self.state.snapshot())
+            && let Ok(snapshot) = self.snapshot()
         {
-            self.basis = Some(Basis { upto: 0, state: 0..state.len(), snapshot: state.into() });
+            self.basis = Some(Basis { upto: 0, state: Source::Beginning(Some(snapshot)) });
         }
     }
 
@@ -121,43 +146,35 @@ impl<S: StateMachine> Guarded<S> {
     }
 
     /// Takes the state of a snapshot.
-    pub(super) fn restore(
-        &mut self,
-        upto: u64,
-        snapshot: Arc<[u8]>,
-        state: Range<usize>,
-    ) -> Result<(), String> {
-        taken(caught(|| self.state.restore(&snapshot[state.clone()])))?;
+    pub(super) fn restore(&mut self, upto: u64, state: State) -> Result<(), String> {
+        let mut state = Source::File(state);
+        state.restore(&mut self.state)?;
         self.since.clear();
-        self.basis = Some(Basis { upto, snapshot, state });
+        self.basis = Some(Basis { upto, state });
         Ok(())
     }
 
-    pub(super) fn capture(&self) -> Result<Capture, String> {
-        caught(|| self.state.capture())
+    pub(super) fn snapshot(&self) -> Result<Snapshot, String> {
+        caught(|| self.state.snapshot())
     }
 
     /// From now on a rebuild begins with this snapshot of the state.
-    pub(super) fn rest_on(&mut self, upto: u64, snapshot: Arc<[u8]>, state: Range<usize>) {
+    pub(super) fn rest_on(&mut self, upto: u64, state: State) {
         if self.basis.as_ref().is_none_or(|basis| basis.upto < upto) {
-            self.basis = Some(Basis { upto, snapshot, state });
+            self.basis = Some(Basis { upto, state: Source::File(state) });
             self.since.retain(|(index, _)| *index > upto);
         }
     }
 
     fn rebuild(&mut self) -> Result<(), String> {
-        let basis = self.basis.as_ref().ok_or("there is no snapshot of its state before the panic")?;
-        let (state, from) = (&mut self.state, &basis.snapshot[basis.state.clone()]);
-        taken(caught(|| state.restore(from)))?;
+        let basis = self.basis.as_mut().ok_or("there is no snapshot of its state before the panic")?;
+        let state = &mut self.state;
+        basis.state.restore(state)?;
         for (index, write) in &self.since {
             caught(|| state.apply(*index, write))?;
         }
         Ok(())
     }
-}
-
-fn taken(restored: Result<Result<(), StateError>, String>) -> Result<(), String> {
-    restored?.map_err(|error| error.to_string())
 }
 
 /// Calls the user's code; a panic becomes its message. The state is not used again before it is

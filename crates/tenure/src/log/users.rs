@@ -214,6 +214,13 @@ impl Users {
     }
 }
 
+impl Users {
+    /// Reads over kept answers.
+    pub(super) fn skip(from: &mut Reader<'_>) -> Result<(), DecodeError> {
+        Self::default().read(from)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

@@ -51,6 +51,11 @@ impl Disk {
         self.making.is_some()
     }
 
+    /// The records of the new file that is being written.
+    pub(super) fn being_made(&self) -> impl Iterator<Item = &Record> {
+        self.making.iter().flat_map(|making| making.cells.values())
+    }
+
     /// Begins a new file, with all that was put off. If the system gives no thread, that is tried
     /// again as if there were no room.
     pub(super) fn begin_new(&mut self) {
@@ -97,6 +102,7 @@ impl Disk {
                 keep_room(&*self.place, &self.folder.join(ROOM));
                 since.into_iter().for_each(|record| put(&mut cells, record));
                 (self.file, self.head, self.cells, self.crowded) = (file, head, cells, false);
+                self.drop_unnamed();
                 self.catch_up()
             }
             Err(error) if is_full(&error) => {

@@ -27,7 +27,8 @@ use crate::codec::{DecodeError, Reader, Wire, Writer, read_list, write_list};
 use crate::name::{ClusterId, GroupName, NodeName};
 
 /// The newest format that is understood.
-const FORMAT: u64 = 1;
+/// 2: snapshots are in files of their own.
+const FORMAT: u64 = 2;
 
 const MAGIC: [u8; 4] = *b"tlog";
 const SUM: usize = 16;

@@ -23,6 +23,10 @@
 //! new file, with the number of this life. The records that were found may have been in the cache
 //! of the system only, where a sync has failed: now they are on the disk.
 //!
+//! A record of a snapshot has only the name of its file (`snapshots`), which is whole before the
+//! record is written. It is read once for its sum, and all files that no record names are deleted.
+//! A snapshot that an older version kept in the record itself is put into a file.
+//!
 //! Where there is no room for a new file, the old one is used further. A torn tail is cut off. A
 //! sync can have failed after the last frame only, for nothing was written afterwards: that frame
 //! is written once more, to the same place, and synced; then a frame with the number of this life.
@@ -56,6 +60,7 @@ use tenure_proto::{Incarnation, Record as _};
 
 use super::config::Checked;
 use super::error::OpenError;
+use super::snapshots::{Held, Snapshots};
 use crate::chance;
 use crate::lock::Lock;
 use crate::store::{make_folder, sync_folder};
@@ -92,6 +97,7 @@ pub(super) struct Disk {
     /// The new file that is being written.
     making: Option<Making>,
     file: Growing,
+    snapshots: Snapshots,
     _lock: Lock,
 }
 
@@ -169,8 +175,30 @@ pub(super) fn make(config: &Checked, amnesiac: bool) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// Opens the file of a member for this life, and looks after the file of its snapshot.
+pub(super) fn take_up(config: &Checked) -> Result<(Disk, Boot<Record>), OpenError> {
+    let (mut disk, mut boot) = open(config)?;
+    let snapshots = &config.snapshots;
+    for record in &mut boot.durable {
+        let Record::Snapshot { state, .. } = record else { continue };
+        if let Some(held) = Held::of_state(state) {
+            let file = snapshots.path(held);
+            if !snapshots.is_whole(held).map_err(OpenError::disk("read", &file))? {
+                let what = "it is missing, or not as it was written";
+                return Err(OpenError::Damaged { file, what });
+            }
+        } else {
+            let failed = |error| OpenError::disk("write", &config.folder)(error);
+            *state = snapshots.put(state).map_err(failed)?.to_state();
+            disk.commit(&mut vec![record.clone()]).map_err(failed)?;
+        }
+    }
+    disk.drop_unnamed();
+    Ok((disk, boot))
+}
+
 /// Opens the file of a member for this life.
-pub(super) fn open(config: &Checked) -> Result<(Disk, Boot<Record>), OpenError> {
+fn open(config: &Checked) -> Result<(Disk, Boot<Record>), OpenError> {
     open_at(config, Arc::new(Real))
 }
 
@@ -205,8 +233,9 @@ fn open_at(config: &Checked, place: Arc<dyn Place>) -> Result<(Disk, Boot<Record
     let durable = cells.values().cloned().collect();
     let (file, head, crowded) =
         begin(&*place, folder, head, &cells, &tail).map_err(OpenError::disk("write", &path))?;
-    let (folder, put_off) = (folder.clone(), BTreeMap::new());
-    let disk = Disk { place, folder, head, cells, put_off, crowded, making: None, file, _lock: lock };
+    let (folder, put_off, snapshots) = (folder.clone(), BTreeMap::new(), config.snapshots.clone());
+    let disk =
+        Disk { place, folder, head, cells, put_off, crowded, making: None, file, snapshots, _lock: lock };
     Ok((disk, Boot { incarnation: life, durable, kind }))
 }
 
@@ -292,6 +321,7 @@ impl Disk {
     /// off, which does not count as a failure.
     fn commit(&mut self, records: &mut Vec<Record>) -> io::Result<()> {
         self.look_at_new()?;
+        records.iter().filter_map(held_by).for_each(|held| self.snapshots.is_recorded(held));
         let has_snapshot = records.iter().any(|record| record.key() == Cell::Snapshot);
         if has_snapshot && !self.is_making() && self.is_long(records) {
             self.put_off(records);
@@ -336,7 +366,14 @@ impl Disk {
         (self.head, self.cells) = (head, cells);
         self.put_off.clear();
         self.crowded = false;
+        self.drop_unnamed();
         Ok(())
+    }
+
+    /// Deletes the snapshots that no record names any more.
+    fn drop_unnamed(&self) {
+        let all = self.cells.values().chain(self.put_off.values()).chain(self.being_made());
+        self.snapshots.keep_only(&all.filter_map(held_by).collect());
     }
 
     /// Whether there should be a new file.
@@ -367,6 +404,11 @@ impl Disk {
             done => done,
         }
     }
+}
+
+/// The snapshot that a record names.
+fn held_by(record: &Record) -> Option<Held> {
+    if let Record::Snapshot { state, .. } = record { Held::of_state(state) } else { None }
 }
 
 /// After a failed sync nobody knows what is on the disk, whatever the reason: such an error must

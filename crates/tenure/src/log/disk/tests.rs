@@ -621,3 +621,15 @@ fn what_a_failed_sync_left_in_the_cache_is_durable_once_it_was_read_on_a_full_di
     place.lose_power();
     assert_eq!(open().1.durable, [record(1)]);
 }
+
+/// Writes the log as versions of format 1 did: with the snapshot in its own file.
+pub(in crate::log) fn put_snapshot_into_the_log(config: &Checked) {
+    let (mut disk, boot) = open(config).unwrap();
+    for mut record in boot.durable {
+        if let Record::Snapshot { state, .. } = &mut record {
+            let file = fs::read(config.snapshots.path(Held::of_state(state).unwrap())).unwrap();
+            *state = file[..file.len() - 32].into();
+            disk.commit(&mut vec![record]).unwrap();
+        }
+    }
+}

@@ -27,11 +27,11 @@ impl StateMachine for Lines {
         self.0.push(String::from_utf8_lossy(write).into_owned());
         self.0.len().to_string().into_bytes()
     }
-    fn snapshot(&self) -> Vec<u8> {
-        self.0.join("\n").into_bytes()
+    fn snapshot(&self) -> Snapshot {
+        self.0.join("\n").into_bytes().into()
     }
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError> {
-        self.0 = std::str::from_utf8(snapshot)?.lines().map(str::to_owned).collect();
+    fn restore(&mut self, from: &mut dyn BufRead) -> Result<(), StateError> {
+        self.0 = from.lines().collect::<Result<_, _>>()?;
         Ok(())
     }
 }

@@ -20,11 +20,11 @@ impl StateMachine for Fragile {
         self.lines.0.pop();
         self.lines.apply(index, write)
     }
-    fn snapshot(&self) -> Vec<u8> {
+    fn snapshot(&self) -> Snapshot {
         self.lines.snapshot()
     }
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError> {
-        self.lines.restore(snapshot)
+    fn restore(&mut self, from: &mut dyn BufRead) -> Result<(), StateError> {
+        self.lines.restore(from)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Snapshots: given to others, not taken up, too long.
+//! Snapshots: given to others, not taken up, damaged.
 
 use super::*;
 
@@ -40,10 +40,10 @@ impl StateMachine for Newer {
     fn apply(&mut self, index: u64, write: &[u8]) -> Vec<u8> {
         self.0.apply(index, write)
     }
-    fn snapshot(&self) -> Vec<u8> {
+    fn snapshot(&self) -> Snapshot {
         self.0.snapshot()
     }
-    fn restore(&mut self, _snapshot: &[u8]) -> Result<(), StateError> {
+    fn restore(&mut self, _from: &mut dyn BufRead) -> Result<(), StateError> {
         Err("of an older version".into())
     }
 }
@@ -68,64 +68,6 @@ async fn nothing_is_read_from_a_state_that_could_not_be_restored() {
 }
 
 #[tokio::test]
-async fn a_state_too_long_for_a_snapshot_is_not_forgotten_and_writes_go_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut config = Config::new("lines", "a", ClusterId::draw(), ClusterKey::generate());
-    config.members = peers([("a", "127.0.0.1:1")]);
-    (config.folder, config.snapshot_every, config.keep) = (dir.path().join("a"), 5, 0);
-    super::found(&config).unwrap();
-    for (longest_snapshot, lives) in [(10, 1), (10, 2), (1000, 3)] {
-        let config = Checked { longest_snapshot, ..Checked::new(&config).unwrap() };
-        let disk = disk::open(&config).unwrap();
-        let election = Election::fixed(NodeName::new("a").unwrap());
-        let log = Log::run(config, election, Lines::default(), disk).unwrap();
-        for number in 0..20 {
-            propose(&log, &number.to_string()).await;
-        }
-        assert_eq!(lines(&log).await.len(), 20 * lives);
-        assert_eq!(log.status().await.unwrap().forgotten > 0, longest_snapshot > 10);
-        within("the end", log.shutdown()).await;
-    }
-}
-
-/// As long as it was told last.
-#[derive(Default)]
-struct Padded(usize);
-
-impl StateMachine for Padded {
-    fn apply(&mut self, _index: u64, write: &[u8]) -> Vec<u8> {
-        self.0 = write.len();
-        Vec::new()
-    }
-    fn snapshot(&self) -> Vec<u8> {
-        vec![0; self.0]
-    }
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError> {
-        self.0 = snapshot.len();
-        Ok(())
-    }
-}
-
-#[tokio::test]
-async fn a_state_that_gets_shorter_again_is_kept_without_opening_the_log_anew() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut config = Config::new("padded", "a", ClusterId::draw(), ClusterKey::generate());
-    config.members = peers([("a", "127.0.0.1:1")]);
-    (config.folder, config.snapshot_every, config.keep) = (dir.path().join("a"), 5, 0);
-    super::found(&config).unwrap();
-    let config = Checked { longest_snapshot: 500, ..Checked::new(&config).unwrap() };
-    let disk = disk::open(&config).unwrap();
-    let log =
-        Log::run(config, Election::fixed(NodeName::new("a").unwrap()), Padded::default(), disk).unwrap();
-    for (length, forgets) in [(1000, false), (10, true)] {
-        for _ in 0..10 {
-            within("a write", log.propose(vec![0; length])).await.unwrap();
-        }
-        assert_eq!(log.status().await.unwrap().forgotten > 0, forgets);
-    }
-}
-
-#[tokio::test]
 async fn members_make_their_snapshots_at_different_places() {
     let cluster = Cluster::found();
     let short = |name| Config { snapshot_every: 30, keep: 0, ..cluster.config(name) };
@@ -146,23 +88,20 @@ impl StateMachine for Slow {
     fn apply(&mut self, index: u64, write: &[u8]) -> Vec<u8> {
         self.0.apply(index, write)
     }
-    fn snapshot(&self) -> Vec<u8> {
-        self.0.snapshot()
-    }
-    fn capture(&self) -> Capture {
-        let (bytes, go) = (self.0.snapshot(), self.1.clone());
-        Capture::new(move |to| {
+    fn snapshot(&self) -> Snapshot {
+        let (lines, go) = (self.0.0.join("\n"), self.1.clone());
+        Snapshot::streamed(move |to| {
             go.lock().unwrap().recv().map_err(std::io::Error::other)?;
-            to.write_all(&bytes)
+            to.write_all(lines.as_bytes())
         })
     }
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), StateError> {
-        self.0.restore(snapshot)
+    fn restore(&mut self, from: &mut dyn BufRead) -> Result<(), StateError> {
+        self.0.restore(from)
     }
 }
 
 #[tokio::test]
-async fn writes_go_on_while_a_captured_state_becomes_bytes() {
+async fn writes_go_on_while_a_state_becomes_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = Config::new("slow", "a", ClusterId::draw(), ClusterKey::generate());
     config.members = peers([("a", "127.0.0.1:1")]);
@@ -209,4 +148,80 @@ async fn a_snapshot_of_many_megabytes_gets_to_a_member_that_was_away() {
     assert_eq!((state.len(), state[24].as_str()), (25, "of c"));
     within("the end", c.shutdown()).await;
     assert_eq!(lines(&cluster.open_with(&short("c"))).await.len(), 25, "it has kept what it was given");
+}
+
+/// A log of one member with a snapshot, which has stopped.
+async fn with_snapshot(dir: &Path) -> Config {
+    let mut config = Config::new("lines", "a", ClusterId::draw(), ClusterKey::generate());
+    config.members = peers([("a", "127.0.0.1:1")]);
+    (config.folder, config.snapshot_every, config.keep) = (dir.join("a"), 5, 0);
+    super::found(&config).unwrap();
+    let log = Log::open(&config, alone(), Lines::default()).unwrap();
+    for number in 0..8 {
+        propose(&log, &number.to_string()).await;
+    }
+    until("a snapshot", &log, |status| status.forgotten > 0).await;
+    within("the end", log.shutdown()).await;
+    config
+}
+
+fn alone() -> Election {
+    Election::fixed(NodeName::new("a").unwrap())
+}
+
+/// The files of snapshots that are there.
+fn files(config: &Config) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(&config.folder).unwrap().map(|entry| entry.unwrap());
+    entries
+        .filter(|entry| entry.file_name().to_str().unwrap().starts_with("snapshot-"))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_snapshot_that_is_damaged_or_missing_is_refused_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = with_snapshot(dir.path()).await;
+    let [file] = &files(&config)[..] else { panic!("one snapshot") };
+    let whole = std::fs::read(file).unwrap();
+    let mut rotten = whole.clone();
+    rotten[whole.len() / 2] ^= 1;
+    std::fs::write(file, rotten).unwrap();
+    let open = || Log::open(&config, alone(), Lines::default());
+    assert!(matches!(open(), Err(OpenError::Damaged { file: named, .. }) if named == *file));
+    std::fs::remove_file(file).unwrap();
+    assert!(matches!(open(), Err(OpenError::Damaged { file: named, .. }) if named == *file));
+    std::fs::write(file, whole).unwrap();
+    assert_eq!(lines(&open().unwrap()).await.len(), 8);
+}
+
+#[tokio::test]
+async fn files_that_a_crash_has_left_are_deleted_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = with_snapshot(dir.path()).await;
+    let kept = files(&config);
+    for name in ["snapshot-00000000000000000000000000000007", "snapshot-00000000000000000000000000000008.new"]
+    {
+        std::fs::write(config.folder.join(name), b"the rest of a crash").unwrap();
+    }
+    let log = Log::open(&config, alone(), Lines::default()).unwrap();
+    assert_eq!(files(&config), kept);
+    assert_eq!(lines(&log).await.len(), 8);
+}
+
+/// A snapshot as older versions kept it: within the log's own file.
+#[tokio::test]
+async fn a_snapshot_that_an_older_version_kept_in_the_log_is_taken_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = with_snapshot(dir.path()).await;
+    disk::tests::put_snapshot_into_the_log(&Checked::new(&config).unwrap());
+    for file in files(&config) {
+        std::fs::remove_file(file).unwrap();
+    }
+    for _ in 0..2 {
+        let log = Log::open(&config, alone(), Lines::default()).unwrap();
+        assert_eq!(lines(&log).await, (0..8).map(|number| number.to_string()).collect::<Vec<_>>());
+        assert_eq!(files(&config).len(), 1);
+        within("the end", log.shutdown()).await;
+    }
 }
