@@ -96,6 +96,9 @@ impl From<tenure::StartError> for Failure {
     fn from(error: tenure::StartError) -> Self {
         match error {
             tenure::StartError::System(_) => Self::new(error.to_string()),
+            tenure::StartError::Store(tenure::StoreError::Missing { .. }) => {
+                Self::config(format!("{error}. Here: `tenure node --found`, or `tenure node --join`"))
+            }
             _ => Self::config(error),
         }
     }

@@ -266,7 +266,7 @@ fn serve(
         let answer = match fence.admit(token, "scheduler") {
             Ok(_) => writeln!(file, "{line}").map(|()| "admitted".to_owned())?,
             Err(Refused::Stale(stale)) => format!("refused {}", stale.newest),
-            Err(Refused::Failed(error)) => return Err(error.into()),
+            Err(refused) => return Err(refused.into()),
         };
         drop(log);
         writeln!(stream, "{answer}")?;

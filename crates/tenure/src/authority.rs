@@ -93,12 +93,14 @@ impl Authority {
         self.0.heartbeat();
     }
 
-    /// Waits until this process no longer leads, and returns the reason: see [`Tenure::lost`].
+    /// Waits until this process no longer leads, and returns the reason: see [`Tenure::lost`]. A
+    /// dropped future changes nothing.
     pub async fn lost(&self) -> Loss {
         self.0.lost().await
     }
 
-    /// Waits until the work under this term should end: see [`Tenure::cancelled`].
+    /// Waits until the work under this term should end: see [`Tenure::cancelled`]. A dropped future
+    /// changes nothing.
     pub async fn cancelled(&self) {
         self.0.cancelled().await;
     }

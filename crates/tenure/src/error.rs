@@ -309,7 +309,7 @@ pub enum AskError {
     NotListening,
     /// The key of this process may not ask anything of leaders.
     #[error(
-        "this key may not ask anything of leaders: use the cluster's key or an operator's (`tenure key derive --operator NAME`)"
+        "this key may not ask anything of leaders: use the cluster's key or an operator's (`tenure key derive`)"
     )]
     NotAllowed,
     /// The leader did not answer in time, and may still do it.
@@ -368,7 +368,7 @@ pub enum MembersError {
     },
     /// The new member does not answer: it must run before it is added.
     #[error(
-        "'{name}' does not answer: it must run (`tenure node --join`), under that name and address and with this cluster's key, before it is added"
+        "'{name}' does not answer: it must have joined and run, under that name and address and with this cluster's key, before it is added"
     )]
     Unreachable {
         /// Who.
@@ -387,7 +387,7 @@ pub enum MembersError {
     /// The members that answer are no quorum, and only a quorum changes the members.
     #[error(
         "of the {members} members only {live} answer, which is no quorum, and only a quorum changes the members: bring \
-         more of them back first; if they are lost for good, `tenure members force-remove --help` says what to do"
+         more of them back first; if they are lost for good, see `tenure members force-remove`"
     )]
     NoQuorumNow {
         /// How many answer.

@@ -333,7 +333,7 @@ impl Tenure {
     ///
     /// Ask before the guarded work is ended for a [`transfer`](Self::transfer): a name that is
     /// misspelt, or a process that has gone, then costs nothing. This process leads on, whatever
-    /// the answer.
+    /// the answer. A dropped future changes nothing.
     ///
     /// # Errors
     /// [`TransferError::NotStandingBy`] if `to` does not say so within a second or is this process

@@ -190,11 +190,14 @@ pub use status::{CharterStatus, GroupStatus, NotReady, PackedTerms, PeerStatus, 
 pub use steady::{Disturbance, Disturbances, Suspends};
 pub use store::{StoreError, StoreId};
 pub use tally::Tally;
-pub use tenure_proto::LocalTime;
 pub use tenure_proto::strong::edict::{ByTerm, NotLeader, PackedToken, QuorumStamp};
 pub use tenure_proto::strong::epoch::Epoch;
 pub use tenure_proto::strong::{Edict, Term, Token};
+pub use tenure_proto::{GroupId, LocalTime, NodeId};
 pub use timing::{Timing, Timings};
+/// The reader of TOML, for [`Config::from_table`].
+#[cfg(feature = "config")]
+pub use toml;
 pub use vmclock::{VMCLOCK, tells_disruptions};
 
 /// The strong machine that every node runs: the protocol under its sound rules.

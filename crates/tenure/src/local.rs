@@ -87,6 +87,7 @@ impl Default for Locality {
 
 /// A logical partition: its leader and its members.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Partition {
     /// Its leader.
     pub leader: NodeName,

@@ -26,6 +26,7 @@ use crate::repair::group_id;
 /// A change of the members, their quorums or their bounds: see
 /// [`Node::change_members`](crate::Node::change_members).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MemberChange {
     /// Adds one member. It must run already, with a store that was made by joining, and it grants
     /// from the epoch on that names it.

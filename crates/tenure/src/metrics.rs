@@ -32,6 +32,9 @@ impl Node {
     /// # std::fs::remove_dir_all(folder)?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// A dropped future changes nothing.
+    ///
     /// # Errors
     /// If the node has stopped.
     pub async fn metrics(&self) -> Result<String, Stopped> {

@@ -494,7 +494,9 @@ impl Node {
     /// [hand over](crate::Tenure::transfer) to them.
     ///
     /// A member knows those that are no members and have asked within two of the longest leases,
-    /// and this process itself. One that has just gone may still be among them.
+    /// and this process itself. One that has just gone may still be among them. A dropped future
+    /// changes nothing.
+    ///
     /// # Errors
     /// If the node has stopped.
     pub async fn candidates(&self, group: &GroupName) -> Result<Vec<NodeName>, Stopped> {

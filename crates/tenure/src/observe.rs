@@ -63,6 +63,7 @@ pub enum Leadership {
 
 /// An edict that a leader has proclaimed, with its body.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Proclaimed {
     /// The token, which orders it among all edicts of the group.
     pub token: Token,
@@ -81,6 +82,7 @@ pub enum Sight {
 
 /// The newest state of a group that an observer knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Scene {
     /// The leadership.
     pub leadership: Leadership,

@@ -288,7 +288,7 @@ impl Plan {
         let (_, digest) = found.ok_or_else(|| {
             let name = &checked.name;
             RepairError::Reports(format!(
-                "{name} is none of the members of this plan: if it is a standby, remove its store and make it anew with `tenure node --join`"
+                "{name} is none of the members of this plan: if it is a standby, remove its store and let it join anew"
             ))
         })?;
         match Store::repair(dir, &checked.name, digest, &self.charter)? {

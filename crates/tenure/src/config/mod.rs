@@ -40,6 +40,7 @@ pub use file::parse_length;
 
 /// The role of a process in its cluster: whether it grants leases and whether it may lead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Role {
     /// Grants, and may lead. Needs a store and the cluster's key.
     #[default]
@@ -114,6 +115,7 @@ pub enum ClockBound {
 
 /// The failure detector of the ring: how a stopped process is told from a slow one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Watching {
     /// By a fixed time without a heartbeat.
     #[default]
@@ -131,6 +133,7 @@ pub enum Watching {
 ///
 /// It is advice only: no safety rests on it. A bad choice costs failover time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum WeakElection {
     /// By their places on a ring of the live candidates: mostly one tries, at once. Needs the
     /// fewest messages.
@@ -163,6 +166,7 @@ impl Default for WeakElection {
 
 /// Leases whose length follows the measured network: longer at once, shorter slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct AdaptiveLease {
     /// The shortest lease.
     ///
@@ -177,6 +181,21 @@ pub struct AdaptiveLease {
     ///
     /// Larger: longer leases. Smaller: a few lost datagrams depose the leader. 2 is usual.
     pub retries: u32,
+}
+
+impl AdaptiveLease {
+    /// Makes the settings of leases that survive two lost renewals in a row.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tenure::AdaptiveLease;
+    ///
+    /// let mut adapt = AdaptiveLease::new(Duration::from_secs(1), Duration::from_millis(250));
+    /// adapt.retries = 3;
+    /// ```
+    pub fn new(shortest: Duration, interval: Duration) -> Self {
+        Self { shortest, interval, retries: 2 }
+    }
 }
 
 /// The key with which a process proves its identity.
@@ -415,7 +434,14 @@ impl Config {
 ///
 /// All processes under one key share its limits. The cluster's own key is not limited: its holder
 /// can do worse.
+///
+/// ```
+/// # use tenure::{ClusterKey, Config, Key};
+/// # let mut config = Config::new("a", Key::Cluster(ClusterKey::generate()));
+/// config.limits.groups_per_key = 50_000;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The number of groups that one key makes a member know at once, by campaigns, questions and
     /// watches.

@@ -86,6 +86,7 @@ pub fn admit_header<T, E: Into<Refused>>(
 
 /// The reason why a request is not carried out. Its text is a body that helps the sender.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Rejection {
     /// The request has no token.
     #[error("no {HEADER} header: this resource takes writes of a leader only")]

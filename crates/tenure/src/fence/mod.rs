@@ -40,6 +40,7 @@ pub use tenure_proto::strong::edict::{Exhausted, Form, PackedToken, Part, Token,
 
 /// The reason why a fence did not admit a write. In either case the write must not happen.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Refused {
     /// A newer token was admitted: the sender no longer leads, or was overtaken. A retry is
     /// useless.

@@ -136,6 +136,7 @@ impl fmt::Debug for KeyId {
 
 /// The keys of one member: the one that it speaks, and those that it accepts during a rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Keyring {
     /// Used for every greeting that this member sends. Also accepted.
     pub speak: ClusterKey,
@@ -352,7 +353,7 @@ pub enum KeyError {
     /// It does not begin like the key of somebody who is no member.
     #[error(
         "this is no candidate's key: it begins with 'tenure-candidate-1:', 'tenure-observer-1:' or \
-         'tenure-operator-1:' (`tenure key --candidate` makes one)"
+         'tenure-operator-1:' (`tenure key derive` makes one)"
     )]
     NotACandidateKey,
     /// Its checksum is wrong.

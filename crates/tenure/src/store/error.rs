@@ -13,8 +13,8 @@ use crate::name::{ClusterId, NodeName};
 pub enum StoreError {
     /// There is no store. The program does not guess whether this is a first start or a lost disk.
     #[error(
-        "there is no store in {}: if this cluster is being founded, make it with `Node::found`, `tenure init` or \
-         `tenure node --found`; if this is a new member, with `Node::join` or `tenure node --join`. A member that lost \
+        "there is no store in {}: if this cluster is being founded, make it with `Node::found` or \
+         `tenure init`; if this is a new member, with `Node::join`. A member that lost \
          its disk must not come back under its name: give the new one another name and run \
          `tenure members replace OLD NEW`",
         dir.display()
@@ -55,7 +55,7 @@ pub enum StoreError {
     /// It belongs to another cluster.
     #[error(
         "the store in {} belongs to cluster {found}, not to {wanted}: point this node to the folder of its own \
-         cluster, or to an empty one and make a store there with `Node::join` (`tenure node --join`)",
+         cluster, or to an empty one and make a store there with `Node::join`",
         dir.display()
     )]
     OtherCluster {
@@ -97,7 +97,7 @@ pub enum StoreError {
     /// It is damaged so far that a promise may be lost.
     #[error(
         "{} is damaged ({what}): promises may be lost, so this node must not come back under its name. Keep the \
-         file, make a new member of another name with `Node::join` (`tenure node --join`), and run \
+         file, make a new member of another name with `Node::join`, and run \
          `tenure members replace OLD NEW`",
         file.display()
     )]

@@ -344,7 +344,7 @@ fn check_members(me: &NodeName, members: &[Contact], body: &Body) -> Result<(), 
         ids
     };
     if !members.iter().any(|member| member.name == *me) {
-        return refuse(format!("'{me}' is not among the members: add it, or start it later with --join"));
+        return refuse(format!("'{me}' is not among the members: add it, or let it join later"));
     }
     let named = sorted(members.iter().map(Contact::id).collect());
     if named.windows(2).any(|two| two[0] == two[1]) {
