@@ -273,12 +273,15 @@ impl<R: Rules> Paxos<R> {
         }
     }
 
+    /// Each process has places of its own in the log at which its snapshots are due, whatever
+    /// snapshot it was given meanwhile: so processes that differ in them never make theirs at once.
     fn want_snapshot(&mut self, cx: &mut Context<'_, R>) {
         let upto = self.learner.applied;
-        let since = self.learner.snapshot_at().max(self.learner.declined).0;
+        let since = self.learner.snapshot_at().max(self.learner.declined);
         let settings = self.config.settings();
-        let sooner = if since == 0 { settings.snapshot_sooner } else { 0 };
-        let due = upto.0 - since >= settings.snapshot_every.saturating_sub(sooner);
+        let places_before =
+            |slot: Slot| slot.0.saturating_add(settings.snapshot_sooner) / settings.snapshot_every.max(1);
+        let due = places_before(upto) > places_before(since);
         if self.learner.wanted.is_none() && due {
             self.learner.wanted = Some((upto, self.learner.sessions.clone()));
             cx.publish(Event::SnapshotWanted { upto });

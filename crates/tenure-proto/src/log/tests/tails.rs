@@ -162,6 +162,27 @@ fn members_that_differ_in_when_they_begin_never_make_snapshots_at_once() {
     assert_eq!(asked, [5, 13, 21].map(Slot));
 }
 
+/// Those of n2 are due at slots 5, 13 and 21. It is given one of slot 10.
+#[test]
+fn a_process_that_was_given_a_snapshot_makes_its_own_at_its_own_places() {
+    let (mut cluster, session) = led(Settings { snapshot_sooner: 3, ..settings(3, 1) });
+    cluster.isolate(2);
+    (1..=9).for_each(|number| cluster.write_to(0, session, number));
+    let (upto, sessions) = (cluster.machine(0).applied(), cluster.machine(0).sessions().clone());
+    let message = Message::Install { upto, sessions, state: [0u8].as_slice().into() };
+    cluster.input(2, Input::Message { from: NodeId(0), received: LocalTime::ZERO, message });
+    cluster.cut.clear();
+    (10..=22).for_each(|number| {
+        cluster.write_to(0, session, number);
+        let last = cluster.host(2).events.iter().rev().find_map(wanted);
+        if let Some(upto) = last {
+            cluster.tell(2, Command::Snapshot { upto, state: [0u8].as_slice().into() });
+        }
+    });
+    let asked: Vec<Slot> = cluster.host(2).events.iter().filter_map(wanted).collect();
+    assert_eq!((upto, asked), (Slot(10), vec![Slot(13), Slot(21)]));
+}
+
 fn wanted(event: &Event) -> Option<Slot> {
     if let Event::SnapshotWanted { upto } = event { Some(*upto) } else { None }
 }

@@ -115,7 +115,7 @@ fn a_missing_store_is_refused_and_both_ways_out_are_named() {
         let error = refusal(Store::open(dir, &name("a"), None));
         assert!(matches!(error, StoreError::Missing { .. }), "{error}");
         let text = error.to_string();
-        assert!(text.contains("tenure init") && text.contains("--join"), "{text}");
+        assert!(text.contains("Node::found") && text.contains("Node::join"), "{text}");
     }
     assert!(!nowhere.exists(), "to look for a store makes nothing");
 }
