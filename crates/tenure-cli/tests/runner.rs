@@ -346,6 +346,23 @@ fn a_revoked_key_is_told_and_a_new_one_is_taken_from_its_file_without_a_restart(
 }
 
 #[test]
+fn a_runner_whose_file_was_named_in_another_folder_takes_a_new_key_too() {
+    let cluster = Daemons::found(TENURE, 1, "");
+    let _daemons = cluster.start_all();
+    let folder = cluster.path().join("apps");
+    fs::create_dir(&folder).unwrap();
+    for name in ["tenure.toml", "client.key"] {
+        fs::copy(cluster.path().join(name), folder.join(name)).unwrap();
+    }
+    let host = Host::start(&cluster, "host", "run -g jobs -c apps/tenure.toml -- sleep 600");
+    host.says("leads in term");
+    let derive = "key derive --candidate client-* --groups * --out new.key -c tenure.toml";
+    TENURE.succeeds(cluster.path(), derive);
+    fs::rename(cluster.path().join("new.key"), folder.join("client.key")).unwrap();
+    host.says("has taken a new key from apps/client.key");
+}
+
+#[test]
 fn a_leader_takes_a_new_key_from_its_file_before_the_old_one_ends() {
     let cluster = Daemons::found(TENURE, 3, "");
     let _daemons = cluster.start_all();

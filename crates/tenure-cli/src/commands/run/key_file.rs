@@ -31,6 +31,8 @@ impl Stamp {
 #[derive(Debug)]
 pub(super) struct KeyFile {
     common: Common,
+    /// As the configuration has it: relative to the folder of that file.
+    written: PathBuf,
     path: PathBuf,
     seen: Option<Stamp>,
 }
@@ -38,9 +40,10 @@ pub(super) struct KeyFile {
 impl KeyFile {
     /// The one that the configuration names; `None` where the key stands elsewhere.
     pub(super) fn of(settings: &Settings, common: &Common) -> Option<Self> {
-        let path = settings.resolve(Path::new(&settings.text("key_file")?));
+        let written = PathBuf::from(settings.text("key_file")?);
+        let path = settings.resolve(&written);
         let seen = Stamp::of(&path);
-        Some(Self { common: common.clone(), path, seen })
+        Some(Self { common: common.clone(), written, path, seen })
     }
 
     /// Its path.
@@ -61,7 +64,7 @@ impl KeyFile {
     /// Reads it as at the start, with the same checks of owner and mode.
     fn read(&self) -> Result<Key, Failure> {
         let settings = self.common.settings()?;
-        let text = settings.read_secret("key_file", &self.path)?;
+        let text = settings.read_secret("key_file", &self.written)?;
         text.trim().parse().map_err(|error| Failure::config(format!("{}: {error}", self.path.display())))
     }
 }
