@@ -80,8 +80,8 @@ pub(super) struct Candidate {
     pub(super) patience: Patience,
     pub(super) pacing: Pacing,
     pub(super) preference: Preference,
-    /// The last holder that extended its grant here: it led.
-    pub(super) renewed_by: Option<Holder>,
+    /// The last holder that extended its grant here, and in which term: it led.
+    pub(super) renewed_by: Option<(Holder, Term)>,
     /// The weak leader of this side, as the user was told.
     pub(super) weak_leader: Option<NodeId>,
     pub(super) timers: Timers<{ Timer::COUNT }>,

@@ -440,7 +440,7 @@ impl<R: Rules> Nerio<R> {
         let leader = request.id.holder;
         self.with_group(request.group, cx, |candidate, around| {
             if around.own.grant.is_some_and(|grant| grant.holder == leader) {
-                candidate.on_renewed(leader, around);
+                candidate.on_renewed((leader, request.term), around);
                 candidate.ask_for_preference(leader, priority, around);
             }
         });

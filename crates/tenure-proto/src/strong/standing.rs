@@ -9,6 +9,7 @@ use crate::quorum::NodeSet;
 use crate::{Elects, GroupId, LocalTime, NodeId};
 
 use super::candidate::{Around, Candidate};
+use super::grantor::Grant;
 use super::message::{Event, Holder, Term};
 use super::rules::Rules;
 use super::{Nerio, Process};
@@ -73,9 +74,11 @@ impl<R: Rules> Process<R> {
 }
 
 impl<R: Rules> Nerio<R> {
-    /// The last process that extended a grant of this node's for `group`: it led then.
-    pub fn renewed_by(&self, group: GroupId) -> Option<Holder> {
-        self.groups.get(&group)?.candidate.renewed_by
+    /// Whether the holder of a grant of this node's for `group` has extended it in its term: it led
+    /// then. One that led before and asks for another term has not.
+    pub fn is_renewed(&self, group: GroupId, grant: &Grant) -> bool {
+        let renewed_by = self.groups.get(&group).and_then(|known| known.candidate.renewed_by);
+        renewed_by == Some((grant.holder, grant.term))
     }
 
     /// The largest term that cannot be granted here any more.
@@ -95,9 +98,9 @@ impl<R: Rules> Nerio<R> {
         let follows = own.map(|grant| Standing::Follows { holder: grant.holder.node, until: grant.until });
         // A process that renews leads. A process that only asks may be one of too few, and its
         // promise says nothing.
-        let renews = own.filter(|grant| known.is_some_and(|g| g.candidate.renewed_by == Some(grant.holder)));
+        let renews = own.is_some_and(|grant| self.is_renewed(group, grant));
         match (follows, self.process.weak_leader(group, now)) {
-            (Some(follows), _) if renews.is_some() => follows,
+            (Some(follows), _) if renews => follows,
             (_, Some(weak)) => Standing::Weak(weak),
             (follows, None) => follows.unwrap_or(Standing::Nobody),
         }
@@ -106,7 +109,7 @@ impl<R: Rules> Nerio<R> {
 
 impl Candidate {
     /// This node's own grantor has extended its promise to a leader.
-    pub(super) fn on_renewed<R: Rules>(&mut self, by: Holder, around: &mut Around<'_, '_, R>) {
+    pub(super) fn on_renewed<R: Rules>(&mut self, by: (Holder, Term), around: &mut Around<'_, '_, R>) {
         self.patience.crowded = false;
         self.renewed_by = Some(by);
         self.tell_weak(None, around);

@@ -437,7 +437,7 @@ pub(super) fn is_known_to_lead(
     grant: &Grant,
     now: LocalTime,
 ) -> bool {
-    let renews = machine.renewed_by(group) == Some(grant.holder);
+    let renews = machine.is_renewed(group, grant);
     let said = word.is_some_and(|word| word.token.term() == grant.term);
     renews || said || machine.leadership(group, now).is_some()
 }

@@ -187,6 +187,23 @@ fn runs_that_met_are_followed_by_a_random_wait_whatever_the_rank() {
 }
 
 #[test]
+fn a_former_leader_that_asks_for_another_term_is_not_known_to_lead_before_it_renews() {
+    let mut bench = campaigning(4, 5, settings());
+    let is_renewed = |bench: &Bench| {
+        let grant = bench.node.grant(GROUP).expect("it has granted");
+        (grant.term, bench.node.is_renewed(GROUP, grant))
+    };
+    bench.at(10_500).hear(0, renewal(1, everyone(), 0));
+    assert_eq!(is_renewed(&bench), (Term(1), true));
+    let (_, free) = bench.grant().expect("it supports the leader");
+    bench.at(free + 1).hear(0, Message::Request(request(0, 2, 2)));
+    assert_eq!(is_renewed(&bench), (Term(2), false), "it may be one of too few");
+    let request = GrantRequest { kind: Kind::Renew, ..request(0, 3, 2) };
+    bench.hear(0, Message::Extend { request, alive: everyone(), priority: 0 });
+    assert_eq!(is_renewed(&bench), (Term(2), true));
+}
+
+#[test]
 fn a_minority_names_its_lowest_as_weak_leader_which_has_no_term() {
     let mut bench = campaigning(4, 5, settings());
     bench.at(10_500).hear(0, renewal(1, everyone(), 0));
