@@ -45,7 +45,7 @@ impl Binary {
 }
 
 /// Takes from a command's environment what would change what `tenure` does.
-pub(crate) fn clear(command: &mut Command) {
+pub fn clear(command: &mut Command) {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TENURE_")) {
         command.env_remove(name);
     }

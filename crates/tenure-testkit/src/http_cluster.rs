@@ -168,8 +168,13 @@ impl Drop for HttpCluster {
 
 /// The answer to a GET, head and body; nothing if there is none.
 pub fn get(address: SocketAddr, path: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(LIMIT)).ok()?;
+    get_within(address, path, LIMIT)
+}
+
+/// The same, where each step may take this long.
+pub fn get_within(address: SocketAddr, path: &str, limit: Duration) -> Option<String> {
+    let mut stream = TcpStream::connect_timeout(&address, limit).ok()?;
+    stream.set_read_timeout(Some(limit)).ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();

@@ -14,6 +14,8 @@
 //! | [`http_cluster`] | daemons as processes, asked over HTTP |
 //! | [`changing_cluster`] | daemons as processes whose members change |
 //! | [`up`] | a whole cluster by `tenure up` |
+//! | [`beats`] | heartbeats of processes in shared memory |
+//! | [`referee`] | a ledger of commands that were alive, and judgements of answers by it |
 //! | [`runners`] | `tenure run` as processes, against a cluster in the test's own process |
 //! | [`lab_folder`] | the laboratory's commands in a folder of their own |
 //! | [`other_user`] | another user of this machine, who attacks |
@@ -34,6 +36,7 @@
 pub mod arena;
 pub mod arrivals;
 pub mod attackers;
+pub mod beats;
 pub mod binary;
 pub mod chance;
 pub mod changing_cluster;
@@ -53,6 +56,7 @@ pub mod postgres_server;
 pub mod programs;
 pub mod prometheus_server;
 pub mod proxy;
+pub mod referee;
 pub mod runners;
 pub mod up;
 pub mod waiting;

@@ -3,8 +3,11 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Which way a host is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +57,13 @@ impl Net {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.name(host))).arg("--").arg(program.into());
         command
+    }
+
+    /// Moves the calling thread, and the processes that it starts, to a host for good.
+    pub fn enter(&self, host: u8) -> io::Result<()> {
+        let place = fs::File::open(format!("/run/netns/{}", self.name(host)))?;
+        move_into_link_name_space(place.as_fd(), Some(LinkNameSpaceType::Network))?;
+        Ok(())
     }
 
     /// Cuts a host off.

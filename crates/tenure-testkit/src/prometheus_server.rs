@@ -99,6 +99,48 @@ impl Drop for Prometheus {
     }
 }
 
+/// Alert rules in which every length after `for:` and in `[…]` is divided, down to a second: time
+/// runs that many times as fast. Thresholds stay as they are.
+pub fn quicken(rules: &str, times: u64) -> String {
+    let mut quick = String::new();
+    for line in rules.lines() {
+        let (head, rest) = match line.trim_start().strip_prefix("for: ") {
+            Some(length) => (line.trim_end_matches(length).to_owned(), shorter(length, times)),
+            None => (String::new(), in_brackets(line, times)),
+        };
+        quick += &format!("{head}{rest}\n");
+    }
+    quick
+}
+
+fn in_brackets(line: &str, times: u64) -> String {
+    let mut parts = line.split('[');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let Some((lengths, rest)) = part.split_once(']') else {
+            text += &format!("[{part}");
+            continue;
+        };
+        let quick: Vec<String> = lengths.split(':').map(|length| shorter(length, times)).collect();
+        text += &format!("[{}]{rest}", quick.join(":"));
+    }
+    text
+}
+
+/// A length such as `10m`, divided; anything else as it is.
+fn shorter(length: &str, times: u64) -> String {
+    let unit = match length.chars().last() {
+        Some('s') => 1,
+        Some('m') => 60,
+        Some('h') => 3600,
+        _ => return length.to_owned(),
+    };
+    match length[..length.len() - 1].parse::<u64>() {
+        Ok(number) => format!("{}s", (number * unit / times).max(1)),
+        Err(_) => length.to_owned(),
+    }
+}
+
 fn unchunked(mut body: &str) -> String {
     let mut whole = String::new();
     while let Some((length, rest)) = body.split_once("\r\n") {
@@ -128,4 +170,18 @@ pub fn promtool(folder: &Path, words: &[&str], input: &str) -> (Option<i32>, Str
     let mut err = child.stderr.take().expect("a pipe");
     let _ = err.read_to_string(&mut said);
     (child.wait().expect("it ends").code(), said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_quickened_in_their_lengths_and_nowhere_else() {
+        let rules = "        for: 1m\n        expr: changes((max by (group) (a) > 0)[10m:15s]) > 5\n\
+                     expr: rate(b[5m]) > 1 and max_over_time(c{d=\"15m\"}[1h]) > 0.5\n        for: 30s\n";
+        let quick = "        for: 4s\n        expr: changes((max by (group) (a) > 0)[40s:1s]) > 5\n\
+                     expr: rate(b[20s]) > 1 and max_over_time(c{d=\"15m\"}[240s]) > 0.5\n        for: 2s\n";
+        assert_eq!(quicken(rules, 15), quick);
+    }
 }

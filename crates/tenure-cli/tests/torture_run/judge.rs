@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::beats::Beat;
+use tenure_testkit::beats::Beat;
+
 use crate::kinds::Kind;
 use crate::resource::{Resource, Tally};
 use crate::stage::Whose;

@@ -4,9 +4,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use tenure_testkit::beats::Beat;
 use tenure_testkit::namespaces::Cut;
 
-use crate::beats::Beat;
 use crate::now;
 use crate::stage::{LEASE, SIZE, Stage, Whose, pid, send};
 

@@ -14,7 +14,6 @@
 //!   witness may miss a life's last moments: by as much as the largest gap between two of its
 //!   looks, which is printed.
 
-mod beats;
 mod judge;
 mod kinds;
 mod resource;
@@ -27,6 +26,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use tenure_testkit::beats::Beat;
 use tenure_testkit::chance::Chance;
 use tenure_testkit::namespaces::Net;
 
@@ -114,7 +114,7 @@ fn round(kind: Kind, stage: &mut Stage, chance: &mut Chance) -> Round {
 
 /// A leader whose child is of the kind that the round needs. A new one comes when the old one's
 /// child is killed.
-fn prepare(kind: Kind, stage: &mut Stage, chance: &mut Chance) -> beats::Beat {
+fn prepare(kind: Kind, stage: &mut Stage, chance: &mut Chance) -> Beat {
     let leader = stage.leader(0);
     let Some(mode) = kind.mode() else {
         stage.mode(MODES[chance.index(MODES.len())]); // For the next child.

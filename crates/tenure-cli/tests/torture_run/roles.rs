@@ -11,8 +11,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::Timespec;
+use tenure_testkit::beats::{Beat, Beats};
 
-use crate::beats::{Beat, Beats};
 use crate::now;
 
 /// How often a child beats.

@@ -9,9 +9,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tenure_testkit::beats::{Beat, Beats};
 use tenure_testkit::namespaces::{Net, address};
 
-use crate::beats::{Beat, Beats};
 use crate::now;
 
 /// How many grantors, and how many runners.
