@@ -54,6 +54,9 @@ Commands:
   torture                kills, pauses and restarts real processes fifty times, and prints the times
   torture run            does worse to `tenure run` two hundred times, beside `etcdctl lock`; needs root
   torture kv             kills the replicated key-value server under load for a minute
+  torture day [--minutes M] [--seed S]
+                         runs a whole site for ten minutes: hosts, runners, Prometheus, faults, and
+                         a referee who judges answers and alerts; needs root
   compatibility REVISION builds an earlier revision, and upgrades a cluster from it member by member
 
 Examples:
