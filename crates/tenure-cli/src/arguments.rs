@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::calc::Calc;
@@ -28,8 +28,8 @@ use crate::commands::top::Top;
 use crate::commands::transfer::Transfer;
 use crate::commands::up::Up;
 use crate::commands::verify::Verify;
-use crate::failure::Failure;
-use crate::output::{Answer, Format};
+use crate::failure::{Failure, messages};
+use crate::output::{Answer, Format, quoted};
 use crate::settings::Settings;
 
 /// Elects leaders you can fence
@@ -65,7 +65,7 @@ pub(crate) struct Common {
     /// TENURE_CONFIG]
     #[arg(short, long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// How to print: a table for people, or JSON for programs
+    /// How to print: a table for people, or JSON for programs (errors too, on standard error)
     #[arg(short, long, global = true, value_name = "FORMAT", value_enum, default_value_t = Format::Table)]
     pub(crate) output: Format,
 }
@@ -179,27 +179,60 @@ pub(crate) fn parse() -> Result<Option<Arguments>, Failure> {
         _ => {
             let words: Vec<String> =
                 std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-            Err(Failure::new(one_line(&error.to_string(), &words)))
+            Err(mistake(&error, &words))
         }
     }
 }
 
-/// Turns clap's paragraph into one line: the mistake, the tip, and where to read on.
-fn one_line(paragraph: &str, words: &[String]) -> String {
-    let mut said = String::new();
-    for line in paragraph.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        if let Some(tip) = line.strip_prefix("tip: ") {
-            said += &format!("; {tip}");
+/// How to print, for a command line that makes no sense as a whole.
+pub(crate) fn format_asked_for() -> Format {
+    let words: Vec<_> = std::env::args_os().collect();
+    let is_json = |at: usize| words.get(at).is_some_and(|word| word == "json");
+    let asks = |(at, word): (usize, &std::ffi::OsString)| match word.to_str() {
+        Some("-o" | "--output") => is_json(at + 1),
+        Some(word) => matches!(word, "-ojson" | "-o=json" | "--output=json"),
+        None => false,
+    };
+    if words.iter().enumerate().any(asks) { Format::Json } else { Format::Table }
+}
+
+/// The mistake in a command line, by clap's paragraph, with its tip.
+fn mistake(error: &clap::Error, words: &[String]) -> Failure {
+    let (mut said, mut tip) = (String::new(), String::new());
+    for line in error.to_string().lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if let Some(line) = line.strip_prefix("tip: ") {
+            tip += &format!("; {line}");
         } else if !line.starts_with("Usage: ") && !line.starts_with("For more information") {
             let line = line.strip_prefix("error: ").unwrap_or(line);
             said += &format!("{}{line}", if said.is_empty() { "" } else { " " });
         }
     }
-    format!("{said}; see {}", help_page(words))
+    let command = innermost(words);
+    match error.kind() {
+        ErrorKind::UnknownArgument if command == "tenure run" => {
+            without_dashes(error, words).unwrap_or_else(|| messages::usage_unknown(said, command, tip))
+        }
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => {
+            messages::usage_unknown(said, command, tip)
+        }
+        ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand => {
+            messages::usage_missing(said, command)
+        }
+        _ => messages::usage_refused(said, command, tip),
+    }
 }
 
-/// The help of the innermost command that was named.
-fn help_page(words: &[String]) -> String {
+/// A command for `tenure run` that was written without the two dashes before it.
+fn without_dashes(error: &clap::Error, words: &[String]) -> Option<Failure> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    let at = words.iter().position(|other| other == word).filter(|_| !word.starts_with('-'))?;
+    let line = |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    let line = format!("`tenure {} -- {}`", line(words.get(1..at)?), line(&words[at..]));
+    Some(messages::run_without_dashes(word, line))
+}
+
+/// The innermost command that was named.
+fn innermost(words: &[String]) -> String {
     let root = Arguments::command();
     let (mut command, mut page) = (&root, "tenure".to_owned());
     for word in words {
@@ -208,7 +241,7 @@ fn help_page(words: &[String]) -> String {
             page += &format!(" {word}");
         }
     }
-    page + " --help"
+    page
 }
 
 #[cfg(test)]
@@ -235,20 +268,25 @@ mod tests {
     #[test]
     fn a_mistake_is_told_in_one_line_with_its_tip_and_the_page_to_read() {
         let said = |words: &[&str]| {
-            let error = Arguments::try_parse_from(words).unwrap_err().to_string();
-            one_line(&error, &words.iter().map(ToString::to_string).collect::<Vec<_>>())
+            let error = Arguments::try_parse_from(words).unwrap_err();
+            mistake(&error, &words.iter().map(ToString::to_string).collect::<Vec<_>>()).to_string()
         };
         assert_eq!(
             said(&["tenure", "lab", "swep"]),
-            "unrecognized subcommand 'swep'; a similar subcommand exists: 'sweep'; see tenure lab --help"
+            "unrecognized subcommand 'swep': `tenure lab` knows no such word; a similar subcommand exists: 'sweep'; see tenure lab --help"
         );
         assert_eq!(
             said(&["tenure", "lab", "sweep", "nerio-drift"]),
-            "the following required arguments were not provided: --seeds <K>; see tenure lab sweep --help"
+            "something is missing on the command line: the following required arguments were not provided: --seeds <K>; see tenure lab sweep --help"
         );
         assert_eq!(
             said(&["tenure", "lab", "run", "nerio-drift", "--seed", "-1"]),
-            "invalid value '-1' for '--seed <S>': write a whole number from 0; see tenure lab run --help"
+            "the command line makes no sense: invalid value '-1' for '--seed <S>': write a whole number from 0; see tenure lab run --help"
+        );
+        assert_eq!(
+            said(&["tenure", "run", "-g", "jobs", "sh", "-c", "echo it's"]),
+            "'sh' is no flag of tenure run: the command that is to run comes after two dashes, so that its own \
+             flags are not taken for ours; write `tenure run -g jobs -- sh -c 'echo it'\\''s'`"
         );
     }
 }

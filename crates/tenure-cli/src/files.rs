@@ -4,22 +4,22 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 
 /// Reads a text. The failure names the file.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     fs::read_to_string(path).map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => Failure::file(path, "this is no text, so it is no scenario or trace"),
-        io::ErrorKind::NotFound => Failure::file(path, "there is no such file; check the path"),
-        _ => Failure::file(path, format!("cannot be read: {error}")),
+        io::ErrorKind::InvalidData => messages::file_no_text(path.display()),
+        io::ErrorKind::NotFound => messages::file_missing(path.display()),
+        _ => messages::file_unreadable(path.display(), error),
     })
 }
 
 /// Reads a file that need not be text.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Failure::file(path, "there is no such file; check the path"),
-        _ => Failure::file(path, format!("cannot be read: {error}")),
+        io::ErrorKind::NotFound => messages::file_missing(path.display()),
+        _ => messages::file_unreadable(path.display(), error),
     })
 }
 
@@ -33,7 +33,7 @@ impl Outputs {
         let mut outputs = Self::default();
         for path in paths {
             if outputs.0.contains(path) {
-                return Err(Failure::file(path, "two outputs cannot go to one file; name another"));
+                return Err(messages::outputs_collide(path.display()));
             }
             probe(path).map_err(|error| cannot_write(path, &error))?;
             outputs.0.push(path.clone());
@@ -55,7 +55,7 @@ impl Outputs {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::file(path, format!("cannot be written: {error}; name a file in a folder that exists"))
+    messages::file_unwritable(path.display(), error)
 }
 
 fn probe(path: &Path) -> io::Result<()> {

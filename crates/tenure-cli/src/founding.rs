@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use tenure::{CandidateKey, Claims, ClusterId, ClusterKey, Config, Names, Node, NodeName, Scope, Term};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::tokens::{List, Role, Token};
 
 /// The name of the client's file and of every daemon's file.
@@ -151,10 +151,7 @@ impl Plan {
 
     fn check_room(&self) -> Result<(), Failure> {
         match self.entries().map(|name| self.folder.join(name)).find(|path| path.exists()) {
-            Some(path) => Err(Failure::config(format!(
-                "{} is there already: a cluster is founded once; choose another --dir, or start the one that is there",
-                path.display()
-            ))),
+            Some(path) => Err(messages::already_founded(path.display())),
             None => Ok(()),
         }
     }
@@ -162,16 +159,12 @@ impl Plan {
     /// A member's name is the name of its folder.
     fn check_names(&self) -> Result<(), Failure> {
         for (i, Founder { name, .. }) in self.founders.iter().enumerate() {
-            NodeName::new(name).map_err(|error| Failure::config(format!("member: {error}")))?;
+            NodeName::new(name).map_err(messages::founding_member_malformed)?;
             if self.founders[..i].iter().any(|other| other.name == *name) {
-                return Err(Failure::config(format!(
-                    "two members are called '{name}': give each a name of its own"
-                )));
+                return Err(messages::founding_name_twice(name));
             }
             if [KEY, CLIENT_KEY, TOKEN, FILE].contains(&name.as_str()) || name.starts_with('.') {
-                return Err(Failure::config(format!(
-                    "a member called '{name}' would have a folder of that name, and that is taken: choose another"
-                )));
+                return Err(messages::founding_name_taken(name));
             }
         }
         Ok(())
@@ -189,17 +182,14 @@ impl Plan {
             };
             let clash = self.founders[..i].iter().find(|other| taken(other));
             if let Some(other) = clash {
-                return Err(Failure::config(format!(
-                    "members '{}' and '{}' would share a port ({} and {}, HTTP on {} and {}): put them two ports apart",
-                    other.name, founder.name, other.address, founder.address, other.http, founder.http
-                )));
+                let ports = format!(
+                    "{} and {}, HTTP on {} and {}",
+                    other.address, founder.address, other.http, founder.http
+                );
+                return Err(messages::founding_ports_shared(&other.name, &founder.name, ports));
             }
             if founder.http.to_string() == founder.address {
-                return Err(Failure::config(format!(
-                    "member '{}' has port {} for itself and for HTTP: choose another --http-port",
-                    founder.name,
-                    founder.http.port()
-                )));
+                return Err(messages::founding_port_twice(&founder.name, founder.http.port()));
             }
         }
         Ok(())
@@ -362,8 +352,8 @@ fn lineage_line(lineage: u128) -> String {
 
 /// Makes the key of clients: they may lead any group, and are no members.
 fn client_key(key: &ClusterKey, cluster: ClusterId, lineage: Option<u128>) -> Result<CandidateKey, Failure> {
-    let names = Names::new(CLIENTS).map_err(Failure::config)?;
-    let scope = Scope::new("*").map_err(Failure::config)?;
+    let names = Names::new(CLIENTS)?;
+    let scope = Scope::new("*").map_err(messages::name_refused)?;
     let claims = Claims::candidate(names, scope);
     let claims = match lineage {
         Some(lineage) => claims.lineage(lineage),
@@ -412,10 +402,9 @@ pub(crate) fn write_file(path: &Path, text: &str, mode: u32) -> Result<(), Failu
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    let what = match error.kind() {
-        io::ErrorKind::AlreadyExists => "it is there already; move it away, or name another".to_owned(),
-        io::ErrorKind::NotFound => "the folder that it should be in is missing; make it first".to_owned(),
-        _ => format!("{error}; choose a folder that you may write to"),
-    };
-    Failure::config(format!("{} cannot be written: {what}", path.display()))
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => messages::file_exists(path.display()),
+        io::ErrorKind::NotFound => messages::folder_missing(path.display()),
+        _ => messages::folder_unwritable(path.display(), error),
+    }
 }

@@ -24,23 +24,29 @@ mod trust;
 use std::process::ExitCode;
 
 use failure::Failure;
-use output::Verdict;
+use output::{Answer, Format, Verdict};
 
 fn main() -> ExitCode {
-    match run() {
+    let (format, result) = run();
+    match result {
         Ok(Verdict::Holds) => ExitCode::SUCCESS,
         Ok(Verdict::Broken) => ExitCode::from(1),
         Ok(Verdict::Code(code)) => ExitCode::from(code),
         Err(failure) => {
-            output::note(&format!("tenure: {failure}"));
+            output::note(&match format {
+                Format::Table => failure.to_text(),
+                Format::Json => failure.to_json().to_string(),
+            });
             ExitCode::from(failure.code())
         }
     }
 }
 
-fn run() -> Result<Verdict, Failure> {
-    match arguments::parse()? {
-        None => Ok(Verdict::Holds), // It asked for help, and got it.
-        Some(arguments) => arguments.run()?.print(),
+/// Does what was asked for, and says how its failure is to be printed.
+fn run() -> (Format, Result<Verdict, Failure>) {
+    match arguments::parse() {
+        Ok(None) => (Format::Table, Ok(Verdict::Holds)), // It asked for help, and got it.
+        Ok(Some(arguments)) => (arguments.common.output, arguments.run().and_then(Answer::print)),
+        Err(failure) => (arguments::format_asked_for(), Err(failure)),
     }
 }

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 
 /// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -87,7 +87,7 @@ pub(crate) fn say(text: &str) -> Result<bool, Failure> {
     match stdout.write_all(harmless(text).as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::new(format!("cannot write to stdout: {error}"))),
+        Err(error) => Err(messages::stdout_not_written(error)),
     }
 }
 
@@ -235,16 +235,29 @@ pub(crate) fn many(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { many })
 }
 
-/// A length of time as people read it: three places, in the unit that suits it.
+/// A length of time as people read it, and as flags and files take it: `2s`, `2.821s`, `37.5ms`,
+/// `400us`, `12min`. All that is printed for people is written by this.
 pub(crate) fn readable(length: Duration) -> String {
     let seconds = length.as_secs_f64();
-    match seconds {
-        0.0 => "0 s".to_owned(),
-        _ if seconds < 1e-3 => format!("{:.0} µs", seconds * 1e6),
-        _ if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
-        _ if seconds < 120.0 => format!("{seconds:.3} s"),
-        _ => format!("{:.1} min", seconds / 60.0),
-    }
+    let (number, places, unit) = match seconds {
+        0.0 => (0.0, 0, "s"),
+        _ if seconds < 0.999_5e-6 => (seconds * 1e9, 0, "ns"),
+        _ if seconds < 0.999_5e-3 => (seconds * 1e6, 0, "us"),
+        _ if seconds < 0.999_95 => (seconds * 1e3, 1, "ms"),
+        _ if seconds < 120.0 => (seconds, 3, "s"),
+        _ => (seconds / 60.0, 1, "min"),
+    };
+    let text = format!("{number:.places$}");
+    let text = if places > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{unit}")
+}
+
+/// By how much the rate of a clock may be off, as people read it: `1,000 ppm (0.1 %)`.
+pub(crate) fn drift(ppm: impl Into<u64>) -> String {
+    let ppm = ppm.into();
+    let percent = format!("{}.{:04}", ppm / 10_000, ppm % 10_000);
+    let percent = percent.trim_end_matches('0').trim_end_matches('.');
+    format!("{} ppm ({percent} %)", grouped(ppm))
 }
 
 /// A word as a shell reads it back.
@@ -357,6 +370,23 @@ mod tests {
     fn thousands_are_kept_apart() {
         let numbers = [0, 999, 1_000, 1_234_567].map(grouped);
         assert_eq!(numbers, ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn lengths_and_drifts_are_written_in_one_way_and_lengths_are_read_back() {
+        let lengths = [0, 400, 999_600, 37_500_000, 250_000_000, 999_960_000, 2_000_000_000, 2_821_000_000]
+            .map(Duration::from_nanos);
+        let written = lengths.map(readable);
+        assert_eq!(written, ["0s", "400ns", "1ms", "37.5ms", "250ms", "1s", "2s", "2.821s"]);
+        assert_eq!(readable(Duration::from_secs(750)), "12.5min");
+        for length in [37_500, 250_000, 2_000_000, 2_821_000, 750_000_000].map(Duration::from_micros) {
+            assert_eq!(crate::settings::length(&readable(length)), Ok(length));
+        }
+        let drifts = [100_000_u64, 1_000, 83_834, 1, 0].map(drift);
+        let expected =
+            ["100,000 ppm (10 %)", "1,000 ppm (0.1 %)", "83,834 ppm (8.3834 %)", "1 ppm (0.0001 %)"];
+        assert_eq!(drifts[..4], expected);
+        assert_eq!(drifts[4], "0 ppm (0 %)");
     }
 
     #[test]

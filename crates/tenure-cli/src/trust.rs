@@ -19,7 +19,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 
 /// Root, who can do everything anyway.
 const ROOT: u32 = 0;
@@ -170,10 +170,7 @@ fn believe(path: &Path, place: &Path, standing: Standing) -> Result<(), Failure>
 }
 
 fn distrusted(path: &Path, place: &Path, why: &dyn fmt::Display) -> Failure {
-    let (path, place) = (path.display(), place.display());
-    Failure::config(format!(
-        "{path} was found here and is not believed: {place} {why}; look what it says, then give it to yourself (`chown`, `chmod go-w`), or name it with -c {path}"
-    ))
+    messages::config_distrusted(path.display(), place.display(), why)
 }
 
 /// Reads a configuration that somebody named, and says whose word it is.
@@ -199,9 +196,8 @@ pub(crate) fn warning(path: &Path, author: Author) -> Option<String> {
 /// Reads a secret of a configuration of `author`; `key` is the setting that names it. The file that
 /// was judged is the file that is read.
 pub(crate) fn read_secret(key: &str, path: &Path, author: Author) -> Result<String, Failure> {
-    let (text, standing) = read(path).map_err(|error| {
-        Failure::config(format!("{key} {}: {error}; name a file that can be read", path.display()))
-    })?;
+    let unread = |error| messages::secret_unreadable(key, path.display(), error);
+    let (text, standing) = read(path).map_err(unread)?;
     kept(key, path, standing, author)?;
     Ok(text)
 }
@@ -215,7 +211,7 @@ pub(crate) fn check_secret(key: &str, path: &Path, author: Author) -> Result<(),
 fn kept(key: &str, path: &Path, standing: Standing, author: Author) -> Result<(), Failure> {
     match standing.as_secret(author, caller()) {
         Secrecy::Broken(Flaw { what, advice }) => {
-            Err(Failure::config(format!("{key} {}: {what}: {advice}", path.display())))
+            Err(messages::secret_exposed(key, path.display(), what, advice))
         }
         Secrecy::Kept | Secrecy::Shared(_) => Ok(()),
     }
@@ -230,7 +226,7 @@ fn read(path: &Path) -> io::Result<(String, Standing)> {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    Failure::config(format!("{}: {error}; name another file with -c FILE", path.display()))
+    messages::config_unreadable(path.display(), error)
 }
 
 #[cfg(test)]

@@ -156,7 +156,10 @@ fn a_corrupt_trace_is_refused_with_its_line() {
     let whole = fs::read_to_string(folder.path("whole.trace")).unwrap();
     fs::write(folder.path("bad.trace"), whole.replacen("campaign", "campaing", 1)).unwrap();
     let said = folder.refuses("lab replay bad.trace --svg run.svg");
-    assert!(said.contains("bad.trace: line ") && said.contains("campaing"), "{said}");
+    assert!(
+        said.contains("bad.trace is not what was expected: line ") && said.contains("campaing"),
+        "{said}"
+    );
     let head = whole.find("\nexpect ").unwrap();
     fs::write(folder.path("cut.trace"), &whole[..head / 2]).unwrap();
     folder.refuses("lab replay cut.trace");

@@ -99,7 +99,7 @@ fn what_is_wrong_with_a_change_is_told_in_one_line() {
     let nowhere = free_addresses(1)[0].to_string();
     for (words, says) in [
         (vec!["add", "n2", nowhere.as_str()], "is a member already"),
-        (vec!["add", "n9", nowhere.as_str()], "'n9' does not answer: it must run"),
+        (vec!["add", "n9", nowhere.as_str()], "'n9' does not answer: it must have joined and run"),
         (vec!["remove", "n9"], "'n9' is no member"),
         (vec!["replace", "n9", "n8", nowhere.as_str()], "'n9' is no member"),
         (vec!["add", "a b", nowhere.as_str()], "a b"),

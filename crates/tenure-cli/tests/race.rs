@@ -114,7 +114,9 @@ fn elections_of_eventual_leaders_are_compared_in_every_variant_of_a_world() {
 fn an_unknown_study_and_flags_that_would_change_nothing_are_refused() {
     let folder = Folder::new(TENURE, "no-race");
     assert!(
-        folder.refuses("lab race omega --variant loss").contains("--variant without --world means nothing")
+        folder
+            .refuses("lab race omega --variant loss")
+            .contains("--variant means nothing to eventual leaders: without --world")
     );
     assert!(
         folder.refuses("lab race omega --world blocks --variant los").contains("did you mean loss or lost?")
@@ -122,26 +124,26 @@ fn an_unknown_study_and_flags_that_would_change_nothing_are_refused() {
     for (words, said) in [
         (
             "election --variant loss",
-            "--variant means nothing to election, only to eventual leaders; leave it out",
+            "--variant means nothing to election: only to eventual leaders; leave it out",
         ),
         (
             "local --threads 1",
-            "--threads means nothing to local, only to ring algorithms and eventual leaders;",
+            "--threads means nothing to local: only to ring algorithms and eventual leaders;",
         ),
         (
             "detectors --world blocks",
-            "--world means nothing to detectors, only to eventual leaders and paxos;",
+            "--world means nothing to detectors: only to eventual leaders and paxos;",
         ),
-        ("clockwise --variant loss", "--variant means nothing to ring algorithms, only to eventual leaders;"),
+        ("clockwise --variant loss", "--variant means nothing to ring algorithms: only to eventual leaders;"),
         (
             "clockwise --world blocks",
-            "--world means nothing to ring algorithms, only to eventual leaders and paxos;",
+            "--world means nothing to ring algorithms: only to eventual leaders and paxos;",
         ),
         (
             "bully --horizon 1s",
-            "--horizon means nothing to ring algorithms, only to eventual leaders and paxos;",
+            "--horizon means nothing to ring algorithms: only to eventual leaders and paxos;",
         ),
-        ("omega --order worst", "--order means nothing to eventual leaders, only to ring algorithms;"),
+        ("omega --order worst", "--order means nothing to eventual leaders: only to ring algorithms;"),
         (
             "omega-stable --world moving-set --variant learn",
             "there is nothing to run: variant 'learn' of omega-stable: it must know the round",

@@ -162,7 +162,7 @@ pub use config::{
     AdaptiveLease, ClockBound, Config, ConfigError, Key, Limits, Peer, Role, Watching, WeakElection, peers,
 };
 #[cfg(feature = "config")]
-pub use config::{explain_toml, parse_length};
+pub use config::{explain_toml, explain_toml_at, parse_length};
 pub use contact::{Contact, MAX_ADDRESS};
 pub use driver::Traffic;
 pub use error::{

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::sockets::Near;
 
 use super::pem;
@@ -38,11 +38,7 @@ pub(super) struct Endpoint {
 impl Endpoint {
     /// `http://host:port` or `https://host:port`.
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
-        let wrong = || {
-            Failure::config(format!(
-                "'{text}' is no endpoint: write http://HOST:PORT or https://HOST:PORT, as in http://127.0.0.1:7401"
-            ))
-        };
+        let wrong = || messages::endpoint_malformed(text);
         let uri: Uri = text.parse().map_err(|_| wrong())?;
         let tls = match uri.scheme_str() {
             Some("http") => false,
@@ -108,6 +104,21 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 /// An open connection.
 pub(super) type Stream = TokioIo<Box<dyn Wire>>;
 
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unreached {
+    /// The certificate is refused: somebody is there who is not known to be a daemon.
+    Untrusted(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl From<String> for Unreached {
+    fn from(what: String) -> Self {
+        Self::Other(what)
+    }
+}
+
 /// Opens connections.
 pub(super) struct Connector {
     tls: Option<TlsConnector>,
@@ -127,7 +138,7 @@ impl Connector {
         let builder =
             ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
                 .with_safe_default_protocol_versions()
-                .map_err(|error| Failure::config(format!("TLS: {error}")))?
+                .map_err(|error| messages::system_refuses("TLS", error).with_code(78))?
                 .with_root_certificates(roots);
         let config = match (cert, key) {
             (None, None) => builder.with_no_client_auth(),
@@ -136,25 +147,23 @@ impl Connector {
                     pem::chain("client.cert", cert)?,
                     pem::private_key("client.key", &key)?,
                 )
-                .map_err(|error| Failure::config(format!("client.cert and client.key: {error}")))?,
+                .map_err(|error| messages::certificate_pair_refused("client.cert and client.key", error))?,
             _ => {
-                return Err(Failure::config(
-                    "client.cert and client.key belong together: set both or neither",
-                ));
+                return Err(messages::certificate_pair_halved("client.cert and client.key"));
             }
         };
         Ok(Self { tls: Some(TlsConnector::from(Arc::new(config))) })
     }
 
     /// Opens a connection, or says why not.
-    pub(super) async fn connect(&self, endpoint: &Endpoint) -> Result<(Stream, Way), String> {
+    pub(super) async fn connect(&self, endpoint: &Endpoint) -> Result<(Stream, Way), Unreached> {
         if let Some(path) = &endpoint.socket {
             let near = Near::new(path).map_err(plain)?;
             match UnixStream::connect(near.path()).await {
                 Ok(stream) => return Ok((TokioIo::new(Box::new(stream)), Way::Socket)),
                 // It is for others: the address may take a token.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-                Err(error) => return Err(format!("{}: {}", path.display(), plain(error))),
+                Err(error) => return Err(format!("{}: {}", path.display(), plain(error)).into()),
             }
         }
         let tcp = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(plain)?;
@@ -177,9 +186,11 @@ impl fmt::Debug for Connector {
 }
 
 /// Why TLS failed, and what to do.
-fn tls(error: &io::Error, host: &str) -> String {
+fn tls(error: &io::Error, host: &str) -> Unreached {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    let Some(rustls::Error::InvalidCertificate(why)) = inner else { return format!("TLS: {error}") };
+    let Some(rustls::Error::InvalidCertificate(why)) = inner else {
+        return Unreached::Other(format!("TLS: {error}"));
+    };
     let (what, advice) = match why {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => (
             "no authority that is trusted here has signed it".to_owned(),
@@ -200,7 +211,7 @@ fn tls(error: &io::Error, host: &str) -> String {
         ),
         other => (other.to_string(), "see docs/guides/deploy.md"),
     };
-    format!("the daemon's certificate is refused: {what}; {advice}")
+    Unreached::Untrusted(format!("the daemon's certificate is refused: {what}; {advice}"))
 }
 
 /// Without the number that the system adds.

@@ -33,10 +33,10 @@ use tokio::time::timeout;
 use crate::api::{Code, Problem, Refusal};
 use crate::arguments::Common;
 use crate::clock::clock;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::settings::{self, Settings};
 
-use connect::{Connector, Endpoint, Way};
+use connect::{Connector, Endpoint, Unreached, Way};
 pub(crate) use stream::{Events, Lines};
 
 /// The largest answer that is read, a stream's line included.
@@ -95,11 +95,12 @@ impl From<Trouble> for Failure {
         match trouble {
             Trouble::Silent(failure) => failure,
             Trouble::Said { endpoint, status, problem } => {
-                let what = format!("{endpoint} says: {}", problem.message);
+                let said = problem.message;
                 match status {
-                    401 | 403 => Self::denied(what),
-                    503 | 504 => Self::unavailable(what),
-                    _ => Self::new(what),
+                    401 => messages::token_refused(endpoint, said),
+                    403 => messages::role_refused(endpoint, said),
+                    503 | 504 => messages::not_now(endpoint, said),
+                    _ => messages::declined(endpoint, said),
                 }
             }
         }
@@ -135,9 +136,7 @@ impl Client {
         let parse = |text: &String| Ok(Endpoint::parse(text)?.with_socket(settings.socket_of(text)));
         let endpoints: Vec<Endpoint> = named.iter().chain(&own).map(parse).collect::<Result<_, Failure>>()?;
         if endpoints.is_empty() {
-            return Err(Failure::config(
-                "no daemon to ask: start a cluster here with `tenure up`, or name one with --endpoint URL, TENURE_ENDPOINTS or [client] endpoints",
-            ));
+            return Err(messages::no_endpoint());
         }
         let token = client.token_file.as_ref();
         let token = token.map(|path| read_token(settings, "client.token_file", path)).transpose()?;
@@ -203,7 +202,7 @@ impl Client {
         repeatable: bool,
     ) -> Result<Question<'a>, Trouble> {
         let body = serde_json::to_string(order)
-            .map_err(|error| Trouble::Silent(Failure::new(format!("cannot be written as JSON: {error}"))))?;
+            .map_err(|error| Trouble::Silent(messages::not_written_as_json(error)))?;
         Ok(Question { method: Method::POST, path, body: Some(body), repeatable, accept: "application/json" })
     }
 
@@ -211,8 +210,7 @@ impl Client {
         let read = async |response: Response<Incoming>| read_all(response.into_body()).await;
         let (endpoint, bytes) = self.ask(question, read).await?;
         serde_json::from_slice(&bytes).map_err(|error| {
-            let what = format!("{endpoint}{} is no answer of a daemon: {error}", question.path);
-            Trouble::Silent(Failure::unavailable(format!("{what}; is another program there?")))
+            Trouble::Silent(messages::not_a_daemon(format!("{endpoint}{}", question.path), error))
         })
     }
 
@@ -224,7 +222,7 @@ impl Client {
         read: impl AsyncFn(Response<Incoming>) -> Result<T, String>,
     ) -> Result<(String, T), Trouble> {
         let end = clock() + self.timeout;
-        let mut complaints = String::new();
+        let (mut complaints, mut untrusted) = (String::new(), 0);
         let mut complain = |endpoint: &Endpoint, what: &str| {
             let gap = if complaints.is_empty() { "" } else { ", " };
             let _ = write!(complaints, "{gap}{endpoint} ({what})");
@@ -235,7 +233,12 @@ impl Client {
             let until = clock() + share;
             let (stream, way) = match timeout(share, self.connector.connect(endpoint)).await {
                 Ok(Ok(connected)) => connected,
-                Ok(Err(what)) => {
+                Ok(Err(Unreached::Untrusted(what))) => {
+                    untrusted += 1;
+                    complain(endpoint, &what);
+                    continue;
+                }
+                Ok(Err(Unreached::Other(what))) => {
                     complain(endpoint, &what);
                     continue;
                 }
@@ -277,9 +280,11 @@ impl Client {
                 Err(_) => return Err(unclear(endpoint, "no answer in time")),
             }
         }
-        Err(Trouble::Silent(Failure::unavailable(format!(
-            "no daemon answers: {complaints}; start one with `tenure up` or `tenure node`, or name another with --endpoint URL"
-        ))))
+        Err(Trouble::Silent(if untrusted == self.endpoints.len() {
+            messages::tls_not_trusted(complaints)
+        } else {
+            messages::no_daemon(complaints)
+        }))
     }
 
     async fn send(
@@ -313,7 +318,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> Result<F::Output, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(format!("the system gives no event loop: {error}")))?;
+        .map_err(|error| messages::system_refuses("an event loop", error))?;
     Ok(runtime.block_on(future))
 }
 
@@ -322,19 +327,14 @@ pub(crate) fn read_token(settings: &Settings, key: &str, path: &Path) -> Result<
     let text = settings.read_secret(key, path)?;
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Failure::config(format!(
-            "{key} {}: there is no token of plain letters, digits and signs in it; put one line with the token into it",
-            settings.resolve(path).display()
-        )));
+        return Err(messages::token_file_empty(key, settings.resolve(path).display()));
     }
     Ok(token.to_owned())
 }
 
 /// An order went out and no answer came back.
 fn unclear(endpoint: &Endpoint, what: &str) -> Trouble {
-    Trouble::Silent(Failure::unavailable(format!(
-        "{endpoint} was asked and did not answer ({what}): it may have been done or not; look with `tenure status` before asking again"
-    )))
+    Trouble::Silent(messages::order_unclear(endpoint, what))
 }
 
 async fn read_all(body: Incoming) -> Result<Bytes, String> {

@@ -7,7 +7,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 
 /// Authorities from a file; `key` is the setting that names it.
 pub(crate) fn roots(key: &str, path: PathBuf) -> Result<RootCertStore, Failure> {
@@ -17,16 +17,14 @@ pub(crate) fn roots(key: &str, path: PathBuf) -> Result<RootCertStore, Failure> 
         let _ = roots.add(certificate);
     }
     if roots.is_empty() {
-        return Err(Failure::config(format!("{key}: no authority in it can be used")));
+        return Err(messages::authorities_refused(key));
     }
     Ok(roots)
 }
 
 /// Certificates from a file; `key` is the setting that names it.
 pub(crate) fn chain(key: &str, path: PathBuf) -> Result<Vec<CertificateDer<'static>>, Failure> {
-    let wrong = |error: &dyn fmt::Display| {
-        Failure::config(format!("{key} {}: {error}; name a file of certificates in PEM", path.display()))
-    };
+    let wrong = |flaw: &dyn fmt::Display| messages::certificates_refused(key, path.display(), flaw);
     let found: Result<Vec<_>, _> =
         CertificateDer::pem_file_iter(&path).and_then(|certificates| certificates.collect());
     let found = found.map_err(|error| wrong(&error))?;
@@ -35,6 +33,5 @@ pub(crate) fn chain(key: &str, path: PathBuf) -> Result<Vec<CertificateDer<'stat
 
 /// A private key from the text of its file; `key` is the setting that names it.
 pub(crate) fn private_key(key: &str, text: &str) -> Result<PrivateKeyDer<'static>, Failure> {
-    PrivateKeyDer::from_pem_slice(text.as_bytes())
-        .map_err(|error| Failure::config(format!("{key}: {error}; name a file with a private key in PEM")))
+    PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| messages::private_key_refused(key, error))
 }

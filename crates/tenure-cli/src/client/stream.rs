@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::{LARGEST, Trouble};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 
 /// A daemon gives a sign of life at least every five seconds; after so long without one it is taken
 /// for dead.
@@ -76,7 +76,7 @@ impl Lines {
     }
 
     fn broken(&self, what: &str) -> Trouble {
-        Trouble::Silent(Failure::unavailable(format!("{}: {what}", self.endpoint)))
+        Trouble::Silent(messages::stream_broken(&self.endpoint, what))
     }
 }
 
@@ -92,8 +92,7 @@ pub(crate) struct Event {
 impl Event {
     /// Parses the data as JSON.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        serde_json::from_str(&self.data)
-            .map_err(|error| Failure::new(format!("an event is not what was expected: {error}")))
+        serde_json::from_str(&self.data).map_err(messages::event_unforeseen)
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::api::{self, Code, group_path};
 use crate::arguments::Common;
 use crate::client::{self, Asking, Client};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{Answer, Verdict};
 
 /// How long a leader is waited for: it may have to end a command first.
@@ -87,11 +87,7 @@ pub(super) fn ask_runner(socket: &str, line: &str, timeout: Duration) -> Result<
         BufReader::new(stream).read_line(&mut answer)?;
         serde_json::from_str(&answer).map_err(std::io::Error::from)
     };
-    ask().map_err(|error| {
-        Failure::unavailable(format!(
-            "the runner does not answer on {socket} (TENURE_SOCKET): {error}; to ask a daemon, name it with --endpoint URL"
-        ))
-    })
+    ask().map_err(|error| messages::runner_silent(socket, error))
 }
 
 /// A runner's answer in the words of a daemon's.

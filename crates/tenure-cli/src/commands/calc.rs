@@ -19,8 +19,8 @@ use tenure_proto::LocalTime;
 use tenure_proto::time::{Bound, Clockwork, Drift, LocalSpan, Span};
 
 use crate::arguments::Common;
-use crate::failure::Failure;
-use crate::output::{Answer, grouped, pairs, readable};
+use crate::failure::{Failure, messages};
+use crate::output::{self, Answer, grouped, pairs, readable};
 use crate::settings::{Settings, length};
 
 /// Rounds after F, at worst: the dead leader's last renewal was half a round on its way; a
@@ -170,7 +170,7 @@ impl File<'_> {
         let Some((settings, value)) = self.0.and_then(|settings| Some((settings, settings.get(key)?))) else {
             return Ok(None);
         };
-        let wrong = |what: &str| Failure::config(format!("{}: {key}: {what}", settings.path().display()));
+        let wrong = |flaw: &str| messages::calc_setting_refused(settings.path().display(), key, flaw);
         let text = value.as_str().ok_or_else(|| wrong("write a length of time, as in \"250ms\""))?;
         length(text).map(Some).map_err(|what| wrong(&what))
     }
@@ -185,7 +185,10 @@ impl File<'_> {
         let ppm =
             value.map_or(Some(100_000), |value| value.as_integer().and_then(|ppm| u32::try_from(ppm).ok()));
         ppm.and_then(Drift::from_ppm).ok_or_else(|| {
-            Failure::config("cluster.drift_ppm: write parts per million below 1000000, as in 1000")
+            messages::setting_refused(
+                "cluster.drift_ppm",
+                "write parts per million below 1000000, as in 1000",
+            )
         })
     }
 
@@ -212,21 +215,13 @@ struct Given {
 impl Given {
     fn check(self) -> Result<Self, Failure> {
         if self.nodes == 0 {
-            return Err(Failure::new("--nodes 0: somebody must grant; write 1 or more"));
+            return Err(messages::calc_no_nodes());
         }
         if self.lease > self.longest_lease {
-            return Err(Failure::new(format!(
-                "a lease of {} is longer than the longest that members grant, {}: write a shorter --lease or a longer --longest-lease",
-                readable(self.lease),
-                readable(self.longest_lease)
-            )));
+            return Err(messages::calc_lease_too_long(readable(self.lease), readable(self.longest_lease)));
         }
         if self.rtt * 2 >= self.usable(self.lease) {
-            return Err(Failure::new(format!(
-                "a lease of {} does not last two round trips of {}: no leader could renew it; write a longer --lease",
-                readable(self.lease),
-                readable(self.rtt)
-            )));
+            return Err(messages::calc_lease_too_short(readable(self.lease), readable(self.rtt)));
         }
         Ok(self)
     }
@@ -431,7 +426,7 @@ impl Figures {
 impl Given {
     fn headline(&self) -> String {
         let bound = match self.clocks.bound {
-            Bound::Drift(drift) => format!("clocks off by at most {} ppm", grouped(drift.as_ppm().into())),
+            Bound::Drift(drift) => format!("clocks off by at most {}", output::drift(drift.as_ppm())),
             Bound::Skew(skew) => {
                 format!("clocks at most {} apart", readable(Duration::from_nanos(skew.as_nanos())))
             }

@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use crate::arguments::{Arguments, Common};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::Answer;
 
 /// Print completions for a shell.
@@ -27,6 +27,6 @@ impl Completions {
     pub(crate) fn run(self, _common: &Common) -> Result<Answer, Failure> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Arguments::command(), "tenure", &mut script);
-        String::from_utf8(script).map(Answer::text).map_err(|error| Failure::new(error.to_string()))
+        String::from_utf8(script).map(Answer::text).map_err(messages::script_not_text)
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::act;
 use crate::arguments::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{Answer, Verdict};
 use crate::settings::length;
 
@@ -38,9 +38,7 @@ pub(crate) struct Edict {
 impl Edict {
     /// Does it.
     pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
-        let socket = env::var("TENURE_SOCKET").map_err(|_| {
-            Failure::new("TENURE_SOCKET is not set: only what `tenure run` has started can make edicts")
-        })?;
+        let socket = env::var("TENURE_SOCKET").map_err(|_| messages::edict_outside_run())?;
         let answer = act::ask_runner(&socket, "edict", self.timeout)?;
         if let Some(why) = answer.pointer("/error/message").and_then(Value::as_str) {
             let mut refused = Answer::text(String::new());
@@ -49,9 +47,7 @@ impl Edict {
             return Ok(refused);
         }
         let field = if self.packed { "packed" } else { "token" };
-        let token = answer[field].as_str().ok_or_else(|| {
-            Failure::new("this token does not fit into 64 bits: use the wide one, without --packed")
-        })?;
+        let token = answer[field].as_str().ok_or_else(messages::edict_too_wide)?;
         let line = format!("{token}\n");
         Ok(Answer::new(common.output, || answer.clone(), || line))
     }

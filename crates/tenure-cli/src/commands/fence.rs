@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tenure::fence::{FileFence, FileFenceState, Rule, postgres, sqlite};
 
 use crate::arguments::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{Answer, Table};
 
 /// Look at fences in files, and print the SQL of those in databases.
@@ -101,7 +101,7 @@ impl List {
     fn run(self, common: &Common) -> Result<Answer, Failure> {
         let mut fences = Vec::new();
         for path in &self.files {
-            let state = FileFence::look(path).map_err(|error| Failure::new(error.to_string()))?;
+            let state = FileFence::look(path).map_err(messages::fence_unreadable)?;
             let term = state.newest.as_ref().map_or(0, |newest| newest.token.term().0);
             if self.above.is_none_or(|above| term > above) {
                 fences.push((path, state));

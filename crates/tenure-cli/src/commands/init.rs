@@ -8,7 +8,7 @@ use serde_json::json;
 use tenure::{Term, term_floor};
 
 use crate::arguments::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::founding::{CLIENT_KEY, FILE, Founded, Founder, Plan};
 use crate::output::{Answer, quoted};
 use crate::settings::length;
@@ -64,8 +64,8 @@ impl Init {
     /// Does it.
     pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
         let founder = |text: &String| Founder::new(text, self.http_port);
-        let founders =
-            self.members.iter().map(founder).collect::<Result<Vec<_>, _>>().map_err(Failure::config)?;
+        let founders = self.members.iter().map(founder).collect::<Result<Vec<_>, _>>();
+        let founders = founders.map_err(messages::founding_member_malformed)?;
         let plan = Plan {
             folder: self.dir,
             founders,

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use crate::api::{self, Seen, State, group_path};
 use crate::arguments::Common;
 use crate::client::{self, Asking, Client, Trouble, group_name};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{self, Answer, Format, Verdict, in_line};
 
 /// How long a watcher waits before it asks the daemons again.
@@ -59,10 +59,7 @@ impl Leader {
 /// The leader, and the exit code that says so.
 fn told(group: &api::Group, format: Format) -> Result<Answer, Failure> {
     if group.state == State::Unknown {
-        return Err(Failure::unavailable(format!(
-            "it is not known who leads '{}': the daemon hears too few members; see `tenure status`",
-            group.group
-        )));
+        return Err(messages::leader_unknown(&group.group));
     }
     let leads = group.state == State::Leader;
     let name = group.leader.as_deref().unwrap_or("?");

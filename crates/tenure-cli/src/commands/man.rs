@@ -12,7 +12,7 @@ use clap_mangen::roff::{Roff, roman};
 use serde_json::json;
 
 use crate::arguments::{Arguments, Common};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{Answer, many};
 
 /// Write the manual pages.
@@ -31,8 +31,7 @@ pub(crate) struct Man {
 impl Man {
     /// Writes them.
     pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
-        let cannot =
-            |error| Failure::file(&self.out, format!("cannot be written: {error}; name another folder"));
+        let cannot = |error: std::io::Error| messages::pages_unwritable(self.out.display(), error);
         fs::create_dir_all(&self.out).map_err(cannot)?;
         let pages = pages()?;
         for (name, text) in &pages {
@@ -53,7 +52,7 @@ fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let mut root = Arguments::command();
     root.build();
     let mut pages = Vec::new();
-    collect(&root, &mut pages).map_err(|error| Failure::new(error.to_string()))?;
+    collect(&root, &mut pages).map_err(messages::script_not_text)?;
     Ok(pages)
 }
 

@@ -6,7 +6,7 @@ use super::act;
 use crate::api::{Done, ProclaimOrder};
 use crate::arguments::Common;
 use crate::client::{Asking, group_name};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::Answer;
 
 /// Let the leader of a group say something to those who watch.
@@ -37,11 +37,7 @@ impl Proclaim {
     /// Does it.
     pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
         if self.text.len() > tenure::MAX_PROCLAIM {
-            return Err(Failure::new(format!(
-                "{} bytes cannot be proclaimed: at most {}",
-                self.text.len(),
-                tenure::MAX_PROCLAIM
-            )));
+            return Err(messages::proclaim_too_long(self.text.len(), tenure::MAX_PROCLAIM));
         }
         let did = |done: &Done| {
             let token = done.token.as_deref().unwrap_or("?");

@@ -17,7 +17,7 @@ use crate::api::access::{AddTokenOrder, Link, LinkOrder, RevokeTokenOrder, Revok
 use crate::arguments::Common;
 use crate::client::{self, Asking, Client};
 use crate::clock::{date, realtime};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::founding::write_file;
 use crate::output::{Answer, Table, Verdict};
 use crate::settings::Settings;
@@ -160,7 +160,7 @@ impl Create {
         let secret = match &self.from {
             None => Secret::draw(),
             Some(path) => Secret::parse(read_secret("--from", path, Author::Trusted)?.trim())
-                .ok_or_else(|| Failure::file(path, "there is no token of `tenure token create` in it"))?,
+                .ok_or_else(|| messages::token_from_empty(path.display()))?,
         };
         let not_after = self.expires.map(|life| date(realtime() + life.as_secs()));
         let order = AddTokenOrder {
@@ -241,9 +241,7 @@ impl OneTime {
     fn run(self, common: &Common) -> Result<Answer, Failure> {
         let client = self.asking.client(common)?;
         let link: Link = client::block_on(client.post("/v1/session/link", &LinkOrder {}))??;
-        let url = link.url.clone().ok_or_else(|| {
-            Failure::config("this daemon serves no page: set daemon.http in its configuration")
-        })?;
+        let url = link.url.clone().ok_or_else(messages::no_page)?;
         Ok(Answer::new(common.output, || json!(link), || format!("{url}\n")))
     }
 }
@@ -290,7 +288,7 @@ fn first_failure<T>(told: Vec<Told<T>>) -> Failure {
     let failures = told.into_iter().filter_map(|told| told.answer.err());
     failures
         .reduce(|first, next| if next.code() == 77 { next } else { first })
-        .unwrap_or_else(|| Failure::new("no daemon was asked"))
+        .unwrap_or_else(messages::no_endpoint)
 }
 
 /// The answer of each, for programs.

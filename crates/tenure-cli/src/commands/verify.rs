@@ -10,7 +10,7 @@ use crate::arguments::Common;
 use crate::client::{self, Asking, group_name};
 use crate::clock::boottime;
 use crate::failure::Failure;
-use crate::output::{Answer, Verdict, pairs};
+use crate::output::{Answer, Verdict, pairs, readable};
 use crate::settings;
 
 /// Ask the leader itself, and say for how long it is certain.
@@ -64,11 +64,13 @@ impl Verify {
         };
         let until = start + Duration::from_millis(verified.certain_for_ms);
         let left = until.saturating_sub(boottime());
+        // Rounded down: it is not certain for longer.
+        let whole = Duration::from_millis(left.as_millis().try_into().unwrap_or(u64::MAX));
         let shown = || {
             pairs([
                 ("leader", verified.leader.clone()),
                 ("term", verified.term.to_string()),
-                ("certain for", format!("{} ms more", left.as_millis())),
+                ("certain for", format!("{} more", readable(whole))),
                 (
                     "until",
                     format!(

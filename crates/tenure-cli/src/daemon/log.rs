@@ -23,7 +23,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Registry, reload};
 
 use crate::clock::date;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::harmless;
 use crate::settings::{LogFormat, Settings};
 
@@ -44,13 +44,14 @@ impl Log {
         let lines = Lines { format: settings.daemon.log_format, journal: to_journal() };
         let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).event_format(lines);
         let log = tracing_subscriber::registry().with(filter).with(layer);
-        tracing::subscriber::set_global_default(log).map_err(|error| Failure::new(error.to_string()))?;
+        tracing::subscriber::set_global_default(log)
+            .map_err(|error| messages::system_refuses("a log", error))?;
         Ok(Self(handle))
     }
 
     /// Takes the level from the settings.
     pub(super) fn reload(&self, settings: &Settings) -> Result<(), Failure> {
-        self.0.reload(filter(settings)?).map_err(|error| Failure::new(error.to_string()))
+        self.0.reload(filter(settings)?).map_err(|error| messages::system_refuses("another log", error))
     }
 }
 
@@ -58,11 +59,7 @@ impl Log {
 /// name of a crate, and log nothing else.
 pub(crate) fn filter(settings: &Settings) -> Result<Targets, Failure> {
     let text = settings.daemon.log.as_deref().unwrap_or(USUAL);
-    let wrong = |why: &dyn fmt::Display| {
-        Failure::config(format!(
-            "daemon.log is '{text}', which is no level{why}: write error, warn, info, debug or trace, or directives such as info,tenure=debug"
-        ))
-    };
+    let wrong = |why: &dyn fmt::Display| messages::log_level_unknown(text, why);
     let alone = |part: &&str| !part.contains('=') && LevelFilter::from_str(part).is_err();
     if text.split(',').map(str::trim).any(|part| alone(&part)) {
         return Err(wrong(&""));

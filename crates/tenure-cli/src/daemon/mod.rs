@@ -27,7 +27,7 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use tenure::{Config, Node, Stopped, Term};
 use tokio::time::timeout;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{Answer, Verdict};
 use crate::settings::Settings;
 use crate::trust::{Flaw, Secrecy};
@@ -40,10 +40,6 @@ use watch::Watcher;
 
 /// How long open requests are waited for when the daemon ends. Leaderships are given back at once.
 const DRAIN: Duration = Duration::from_secs(5);
-
-/// The exit code of a node whose clock or disk failed. The service manager must not start it again:
-/// it would be trusted again although nothing has changed.
-const FAILED: u8 = 70;
 
 /// Whether the store is to be made first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,11 +68,11 @@ pub(crate) struct Daemon {
 /// Ends this process when its parent ends, however that happens.
 pub(crate) fn die_with(parent: i32) -> Result<(), Failure> {
     set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|error| Failure::new(format!("--parent-pid: the system refuses: {error}")))?;
+        .map_err(|error| messages::system_refuses("a signal at the end of --parent-pid", error))?;
     // If it ended before, no signal comes any more.
     match getppid().map(Pid::as_raw_pid) {
         Some(pid) if pid == parent => Ok(()),
-        _ => Err(Failure::new("--parent-pid: the process that started this one has ended")),
+        _ => Err(messages::parent_gone()),
     }
 }
 
@@ -101,9 +97,7 @@ fn check_ports(settings: &Settings, config: &Config) -> Result<(), Failure> {
         listen.port() == http.port() && (any || listen.ip() == http.ip())
     };
     match config.listen.iter().find(meets) {
-        Some(listen) => Err(Failure::config(format!(
-            "daemon.http ({http}) and listen ({listen}) want the same port, and a node listens on its port by UDP and by TCP: choose another for one of them"
-        ))),
+        Some(listen) => Err(messages::port_wanted_twice(http, listen)),
         None => Ok(()),
     }
 }
@@ -113,11 +107,7 @@ fn check_role(settings: &Settings, config: &Config) -> Result<(), Failure> {
     if config.role.grants() || settings.daemon.http.is_some() {
         return Ok(());
     }
-    Err(Failure::config(format!(
-        "{} is for clients (role = \"{}\"): name the file of a member with -c FILE, as in -c .tenure/n1/tenure.toml",
-        settings.path().display(),
-        config.role.name()
-    )))
+    Err(messages::file_of_client(settings.path().display(), config.role.name()))
 }
 
 impl Daemon {
@@ -130,7 +120,7 @@ impl Daemon {
             .thread_name("tenure-daemon")
             .enable_all()
             .build()
-            .map_err(|error| Failure::new(format!("the system gives no threads: {error}")))?;
+            .map_err(|error| messages::system_refuses("threads", error))?;
         let result = runtime.block_on(self.serve(&log));
         // Whatever hangs in a blocking call is not waited for.
         runtime.shutdown_background();
@@ -162,7 +152,7 @@ impl Daemon {
             Err(why) => {
                 manager.status(why.to_string());
                 manager.stopping();
-                Err(Failure::new(why.to_string()).with_code(exit_code(&why)))
+                Err(Failure::from(&why))
             }
         }
     }
@@ -174,13 +164,7 @@ impl Daemon {
     }
 
     fn make_store(&self, config: &Config) -> Result<(), Failure> {
-        let cluster = || {
-            config.cluster.ok_or_else(|| {
-                Failure::config(
-                    "which cluster? Give its id with --cluster-id ID, or as cluster_id in the file; `tenure init` printed it, and `tenure status` shows it",
-                )
-            })
-        };
+        let cluster = || config.cluster.ok_or_else(messages::cluster_id_missing);
         match self.founding {
             Founding::Done => Ok(()),
             Founding::Found { floor } => Ok(Node::found(config, cluster()?, Term(floor))?),
@@ -300,14 +284,6 @@ async fn drain_unless<T>(drain: impl Future<Output = T>, again: impl Future<Outp
     }
 }
 
-fn exit_code(why: &Stopped) -> u8 {
-    match why {
-        Stopped::Config { .. } | Stopped::NameTaken { .. } | Stopped::RolledBack { .. } => 78,
-        Stopped::Crashed => 2,
-        _ => FAILED,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
@@ -332,7 +308,7 @@ mod tests {
             Stopped::Store { reason },
             Stopped::Crashed,
         ]
-        .map(|why| exit_code(&why));
+        .map(|why| Failure::from(&why).code());
         assert_eq!(codes, [78, 78, 78, 70, 70, 2]);
     }
 }

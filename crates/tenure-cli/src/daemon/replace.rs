@@ -19,7 +19,7 @@ use tenure::{MemberChange, MembersError, Node, Peer, Status};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::clock::clock;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::settings::{Settings, Standby};
 
 /// The missing members, and since when they are missing.
@@ -36,14 +36,10 @@ impl Replacer {
         let Some(after) = settings.daemon.replace_after else { return Ok(None) };
         let longest = settings.node()?.longest_lease;
         if after.0 < longest * 2 {
-            return Err(Failure::config(
-                "daemon.replace_after must be at least twice the longest lease: a member is silent for about that long after a reboot",
-            ));
+            return Err(messages::replace_too_soon());
         }
         if settings.daemon.standbys.is_empty() {
-            return Err(Failure::config(
-                "daemon.replace_after without daemon.standbys: name those who shall take over, as in standbys = [{ name = \"n4\", address = \"10.0.0.4:7400\" }]",
-            ));
+            return Err(messages::replace_without_standbys());
         }
         let standbys = settings.daemon.standbys.clone();
         Ok(Some(Self { after: after.0, standbys, missing: BTreeMap::new() }))

@@ -2,7 +2,7 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 
 /// The signals that mean something. Caught from the moment this is made.
 #[derive(Debug)]
@@ -54,9 +54,7 @@ impl End {
 impl Signals {
     /// Catches them.
     pub(crate) fn catch() -> Result<Self, Failure> {
-        let catch = |kind| {
-            signal(kind).map_err(|error| Failure::new(format!("the system gives no signals: {error}")))
-        };
+        let catch = |kind| signal(kind).map_err(|error| messages::system_refuses("signals", error));
         Ok(Self {
             terminate: catch(SignalKind::terminate())?,
             interrupt: catch(SignalKind::interrupt())?,

@@ -30,7 +30,7 @@ use serde::de::{Deserializer, Error};
 use tenure::Config;
 use toml::{Table, Value};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, malformed, messages};
 use crate::nearest::nearest;
 use crate::output;
 use crate::tokens::Role;
@@ -87,7 +87,7 @@ impl fmt::Display for Source {
 
 /// `[daemon]`: what `tenure node` does beside granting.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table [daemon]")]
 pub(crate) struct Daemon {
     /// Where HTTP is served: an address, or none for no HTTP.
     pub(crate) http: Option<SocketAddr>,
@@ -149,7 +149,7 @@ impl<'de> Deserialize<'de> for CertificateRole {
 
 /// A node that waits to become a member.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { name = \"n4\", address = \"10.0.0.4:7400\" }")]
 pub(crate) struct Standby {
     /// Its name.
     pub(crate) name: String,
@@ -180,7 +180,7 @@ impl LogFormat {
 
 /// `[client]`: where daemons are asked.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table [client]")]
 pub(crate) struct Client {
     /// Addresses of daemons, asked in this order until one answers: `http://127.0.0.1:7401`.
     pub(crate) endpoints: Vec<String>,
@@ -230,11 +230,7 @@ impl Settings {
     /// Finds and reads the file that `config` names or that is found without a name, and puts the
     /// environment over it.
     pub(crate) fn find(config: Option<&Path>) -> Result<Self, Failure> {
-        Self::find_any(config)?.ok_or_else(|| {
-            Failure::config(format!(
-                "there is no configuration: start a cluster here with `tenure up`, or name a file with -c FILE or TENURE_CONFIG (looked for {LOCAL} and {SYSTEM})"
-            ))
-        })
+        Self::find_any(config)?.ok_or_else(|| messages::config_missing(LOCAL, SYSTEM))
     }
 
     /// The same, for those who can do without: `None` if nobody named a file and none is found. One
@@ -323,14 +319,14 @@ impl Settings {
 
     /// Reads a text; `path` is what to call it, and what relative paths start from.
     pub(crate) fn read(path: &Path, text: String) -> Result<Self, Failure> {
-        let problem = |error: toml::de::Error| {
-            Failure::config(format!("{}: {}", path.display(), tenure::explain_toml(&error, &text)))
-        };
+        let problem =
+            |error: toml::de::Error| malformed(path.display(), &tenure::explain_toml(&error, &text));
         let table: Table = toml::from_str(&text).map_err(problem)?;
         if let Some(unknown) = unknown::first(&text) {
-            return Err(Failure::config(format!("{}: {unknown}", path.display())));
+            return Err(malformed(path.display(), &unknown));
         }
         #[derive(Deserialize)]
+        #[serde(expecting = "a configuration")]
         struct Own {
             #[serde(default)]
             daemon: Daemon,
@@ -373,16 +369,14 @@ impl Settings {
         let (tables, last) = key.rsplit_once('.').unwrap_or(("", key));
         for part in tables.split('.').filter(|part| !part.is_empty()) {
             let entry = table.entry(part).or_insert_with(|| Value::Table(Table::new()));
-            table = entry
-                .as_table_mut()
-                .ok_or_else(|| Failure::config(format!("{}: {part} must be a table", self.path.display())))?;
+            let no_table = || messages::setting_refused(part, "it has a value, and must be a table");
+            table = entry.as_table_mut().ok_or_else(no_table)?;
         }
         table.insert(last.to_owned(), value);
         self.sources.insert(key.to_owned(), source);
         self.text = None;
         let own = |name: &str| self.table.get(name).cloned().unwrap_or_else(|| Value::Table(Table::new()));
-        let wrong =
-            |error: toml::de::Error| Failure::config(format!("{key}: {}", tenure::explain_toml(&error, "")));
+        let wrong = |error: toml::de::Error| messages::setting_refused(key, tenure::explain_toml(&error, ""));
         self.daemon = own("daemon").try_into().map_err(wrong)?;
         self.client = own("client").try_into().map_err(wrong)?;
         Ok(())
@@ -483,10 +477,10 @@ impl Settings {
             return Ok(());
         };
         let shown = if key.kind == Kind::Secret { SECRET } else { text };
-        let wrong = |what: &str| Failure::config(format!("{name}='{shown}' in the environment: {what}"));
-        let value = key.variable_value(text).map_err(wrong)?;
+        let value = key.variable_value(text).map_err(|flaw| messages::variable_refused(name, shown, flaw))?;
         let source = Source::Variable(key.variable.unwrap_or_default());
-        self.put(key.name, value, source).map_err(|failure| wrong(&failure.to_string()))
+        self.put(key.name, value, source)
+            .map_err(|failure| messages::variable_refused(name, shown, failure.why()))
     }
 }
 

@@ -207,7 +207,8 @@ fn an_unknown_key_is_answered_with_its_line_and_the_key_that_was_meant() {
         ("[client]\nzebra_crossing = 1\n", "line 2, column 1: there is no key 'client.zebra_crossing'"),
     ] {
         let failure = read(text).unwrap_err();
-        assert_eq!((failure.code(), failure.to_string()), (78, format!("/etc/tenure/tenure.toml: {said}")));
+        assert_eq!((failure.code(), failure.why()), (78, said));
+        assert!(failure.to_text().contains("/etc/tenure/tenure.toml"), "{failure}");
     }
     assert!(read("[daemon.roles]\n\"CN=alice\" = \"admin\"\n").is_ok(), "roles have names of their own");
 }

@@ -1,6 +1,5 @@
 //! Keys of a file that no row of the table has.
 
-use serde::de::Error;
 use toml::de::{DeTable, DeValue};
 
 use super::table::KEYS;
@@ -10,13 +9,9 @@ use crate::nearest::nearest;
 pub(super) fn first(text: &str) -> Option<String> {
     let table = DeTable::parse(text).ok()?;
     let (name, at) = search("", table.get_ref())?;
-    let before = &text.as_bytes()[..at.min(text.len())];
-    let line = before.split(|byte| *byte == b'\n').count();
-    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
     let meant = meant(&name).map_or_else(String::new, |key| format!("; did you mean '{key}'?"));
     // A secret may have been pasted in the place of a key: the library's words quote none.
-    let said = toml::de::Error::custom(format!("there is no key '{name}'{meant}"));
-    Some(format!("line {line}, column {column}: {}", tenure::explain_toml(&said, "")))
+    Some(tenure::explain_toml_at(&format!("there is no key '{name}'{meant}"), text, at))
 }
 
 /// The first unknown key in a table whose name is `prefix`, and the byte at which it stands.

@@ -35,6 +35,10 @@ const VERSIONS: Versions = Versions { oldest: 1, newest: 1 };
 /// nowhere else.
 pub(crate) const UNSUITED: &str = "a bound on skew is for Clock::real(), a bound on drift for Clock::boot(): `time` must fit the cluster's bound; from a file, `clock` sets both";
 
+/// The flaw in a bound of a million parts per million or more.
+const STANDS_STILL: &str =
+    "a clock that is off by 1,000,000 ppm (100 %) may stand still: 100000 is a safe guess";
+
 /// Settings that hold together.
 #[derive(Clone, Debug)]
 pub(crate) struct Checked {
@@ -121,7 +125,7 @@ impl Checked {
     /// it.
     pub(crate) fn machine(&self, charter: &Charter) -> Result<MachineConfig, ConfigError> {
         if let Some(body) = &self.body {
-            agree(body, charter, self.name.id())?;
+            agree(body, charter, self.name.id(), &self.contacts)?;
         }
         if !self.time.suits(charter.body.clocks.bound) {
             return Err(ConfigError::Invalid { key: "time", why: UNSUITED.to_owned() });
@@ -190,10 +194,8 @@ fn weak(config: &Config) -> Result<Choice, ConfigError> {
                 least_deviation: retry,
                 acceptable_pause: retry,
             };
-            let checked = settings.validate();
-            Watch::Phi(
-                checked.map_err(|error| ConfigError::Invalid { key: "detector", why: error.to_string() })?,
-            )
+            let (key, checked) = ("election.detector", settings.validate());
+            Watch::Phi(checked.map_err(|error| ConfigError::Invalid { key, why: error.to_string() })?)
         }
     };
     Ok(Choice::Ring(watch))
@@ -202,14 +204,24 @@ fn weak(config: &Config) -> Result<Choice, ConfigError> {
 /// The cluster that a configuration would found.
 pub(super) fn body(config: &Config) -> Result<Body, ConfigError> {
     let contacts = contacts(&config.members)?;
+    let twice = |(at, one): (usize, &Contact)| {
+        let name = contacts[..at].iter().any(|other| other.name == one.name).then_some(&one.name)?;
+        let why = format!("two members are called '{name}': give each a name of its own");
+        Some(ConfigError::Invalid { key: "cluster.members", why })
+    };
+    if let Some(error) = contacts.iter().enumerate().find_map(twice) {
+        return Err(error);
+    }
     let ids: Vec<NodeId> = contacts.iter().map(|contact| contact.name.id()).collect();
-    let quorums = Quorums::parse(&config.quorums, ids)
-        .map_err(|error| ConfigError::Invalid { key: "quorums", why: error.to_string() })?;
+    let quorums = Quorums::parse(&config.quorums, ids).map_err(|error| ConfigError::Invalid {
+        key: "cluster.quorums",
+        why: in_names(error.to_string(), &contacts),
+    })?;
     let bound = match config.bound {
-        ClockBound::Drift { ppm } => Bound::Drift(Drift::from_ppm(ppm).ok_or_else(|| ConfigError::Invalid {
-            key: "drift",
-            why: "a clock that is off by a million parts per million may stand still: 100000 is a safe guess".into(),
-        })?),
+        ClockBound::Drift { ppm } => {
+            let (key, why) = ("cluster.drift_ppm", STANDS_STILL.to_owned());
+            Bound::Drift(Drift::from_ppm(ppm).ok_or(ConfigError::Invalid { key, why })?)
+        }
         ClockBound::Skew { bound } => Bound::Skew(LocalSpan::from_nanos(nanos(bound))),
     };
     let clocks = Clockwork { bound, tick: LocalSpan::from_nanos(1) };
@@ -218,7 +230,10 @@ pub(super) fn body(config: &Config) -> Result<Body, ConfigError> {
     let (longest_lease, barred) = (span(config.longest_lease), Barred::default());
     let body = Body { quorums, clocks, longest_lease, stores, barred };
     if body.longest_lease.as_nanos() == 0 {
-        return Err(ConfigError::Invalid { key: "longest_lease", why: "it must be more than zero".into() });
+        return Err(ConfigError::Invalid {
+            key: "cluster.longest_lease",
+            why: "it must be more than zero".into(),
+        });
     }
     Ok(body)
 }
@@ -256,7 +271,7 @@ fn check_role(config: &Config, name: &NodeName, contacts: &[Contact]) -> Result<
     }
     if !role.grants() && contacts.is_empty() {
         let why = "somebody must be asked first; write the members with their addresses";
-        return Err(ConfigError::Missing { key: "members", why });
+        return Err(ConfigError::Missing { key: "cluster.members", why });
     }
     if !role.grants() && listed {
         let why = format!("'{name}' is a member's name, but the role is {}; choose another", role.name());
@@ -264,7 +279,7 @@ fn check_role(config: &Config, name: &NodeName, contacts: &[Contact]) -> Result<
     }
     if !role.grants() && matches!(config.key, Key::Cluster(_)) && config.cluster.is_none() {
         let why = "a key of the cluster does not say which cluster; write the id that `tenure init` printed";
-        return Err(ConfigError::Missing { key: "cluster", why });
+        return Err(ConfigError::Missing { key: "cluster_id", why });
     }
     Ok(())
 }
@@ -280,26 +295,52 @@ pub(crate) fn comes_from(charter: &Charter, expected: Option<u128>) -> Result<()
 }
 
 /// A file must say what the epoch says, or nothing.
-fn agree(here: &Body, charter: &Charter, me: NodeId) -> Result<(), ConfigError> {
+fn agree(here: &Body, charter: &Charter, me: NodeId, contacts: &[Contact]) -> Result<(), ConfigError> {
     let there = &charter.body;
     let differs = |key, here: String, there: String| {
         Err(ConfigError::Differs { key, here, there, epoch: charter.epoch.0 })
     };
     if here.longest_lease != there.longest_lease {
         let (here, there) = (here.longest_lease, there.longest_lease);
-        return differs("longest_lease", here.to_string(), there.to_string());
+        return differs("cluster.longest_lease", here.to_string(), there.to_string());
     }
     if here.clocks.bound != there.clocks.bound {
         let (here, there) = (here.clocks.bound, there.clocks.bound);
-        return differs("clock bound", format!("{here:?}"), format!("{there:?}"));
+        return differs("the bound on clocks", bound_in_words(here), bound_in_words(there));
     }
     // Once the members have changed, and for who is to become one, those of the file are only
     // addresses.
     if charter.before.is_none() && charter.has(me) && here.quorums != there.quorums {
-        let (here, there) = (&here.quorums, &there.quorums);
-        return differs("members or quorums", format!("{here:?}"), format!("{there:?}"));
+        let quorums = |body: &Body| quorums_in_words(&body.quorums, contacts);
+        return differs("cluster.quorums", quorums(here), quorums(there));
     }
     Ok(())
+}
+
+/// A bound as the file has it.
+fn bound_in_words(bound: Bound) -> String {
+    match bound {
+        Bound::Drift(drift) => format!("drift_ppm = {}", drift.as_ppm()),
+        Bound::Skew(skew) => format!("skew = \"{skew}\""),
+    }
+}
+
+/// A quorum system as the file has it, with its members.
+fn quorums_in_words(quorums: &Quorums, contacts: &[Contact]) -> String {
+    let name = |node: &NodeId| {
+        let contact = contacts.iter().find(|contact| contact.name.id() == *node);
+        contact.map_or("one that the file does not name".to_owned(), |contact| format!("'{}'", contact.name))
+    };
+    let members: Vec<String> = quorums.members().iter().map(name).collect();
+    format!("{quorums} of {}", members.join(", "))
+}
+
+/// The machine knows numbers; people know names.
+fn in_names(text: String, contacts: &[Contact]) -> String {
+    let name = |text: String, contact: &Contact| {
+        text.replace(&contact.name.id().to_string(), &format!("'{}'", contact.name))
+    };
+    contacts.iter().fold(text, name)
 }
 
 pub(super) fn contacts(members: &[Peer]) -> Result<Vec<Contact>, ConfigError> {

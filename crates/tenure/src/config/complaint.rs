@@ -3,7 +3,8 @@
 //! The parser's own message shows the whole line, which may be that of a key, and some messages
 //! repeat the value. Here the place is told by its line and column, strings of the file are left
 //! out, and so is everything that looks like a key, wherever it stands: a key that was pasted in
-//! the wrong place is secret too.
+//! the wrong place is secret too. The line itself is shown below, with a caret, unless any word of
+//! it could be a part of a secret.
 
 use toml::de::Error;
 
@@ -16,19 +17,56 @@ const SECRET: &str = "(secret)";
 /// The shortest run of letters and digits that could be a part of a key: keys are in hexadecimal.
 const SHORTEST: usize = 16;
 
-/// Says where and what, in one line. `text` is what was read.
+/// The shortest run of hexadecimal digits in a line that is not shown, and the shortest run of any
+/// letters and digits: a part of a key, of a token or of a certificate.
+const DIGITS: usize = 8;
+const LETTERS: usize = 24;
+
+/// The longest line that is shown.
+const LONGEST: usize = 120;
+
+/// Says where and what, in one line; where the line may be shown, it follows with a caret. `text`
+/// is what was read.
 pub fn explain_toml(error: &Error, text: &str) -> String {
-    let said = without_strings(error.message());
-    let said = said.split_whitespace().map(without_secret).collect::<Vec<_>>().join(" ");
-    match error.span() {
-        Some(span) => {
-            let before = &text.as_bytes()[..span.start.min(text.len())];
-            let line = before.split(|byte| *byte == b'\n').count();
-            let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
-            format!("line {line}, column {column}: {said}")
-        }
-        None => said,
-    }
+    let said = without_secrets(error.message());
+    error.span().map_or_else(|| said.clone(), |span| at_place(&said, text, span.start))
+}
+
+/// The same for a flaw that somebody else has found, at a byte of the text.
+pub fn explain_toml_at(said: &str, text: &str, at: usize) -> String {
+    at_place(&without_secrets(said), text, at)
+}
+
+fn at_place(said: &str, text: &str, at: usize) -> String {
+    let before = &text.as_bytes()[..at.min(text.len())];
+    let line = before.split(|byte| *byte == b'\n').count();
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    let shown = text.lines().nth(line - 1).filter(|shown| may_be_shown(shown));
+    let excerpt = shown.map_or_else(String::new, |shown| excerpt(shown, line, column));
+    format!("line {line}, column {column}: {said}{excerpt}")
+}
+
+/// The line, and a caret under the column.
+fn excerpt(shown: &str, line: usize, column: usize) -> String {
+    let number = line.to_string();
+    let margin = " ".repeat(number.len());
+    // Tabs stay, so that the caret stands where the flaw is; other characters count once each.
+    let before = shown.get(..column - 1).unwrap_or(shown);
+    let gap: String = before.chars().map(|c| if c == '\t' { c } else { ' ' }).collect();
+    format!("\n {margin} |\n {number} | {shown}\n {margin} | {gap}^")
+}
+
+/// Whether a line has nothing in it that could be a part of a secret.
+fn may_be_shown(line: &str) -> bool {
+    let longest = |is: fn(&u8) -> bool| line.as_bytes().split(|byte| !is(byte)).map(<[u8]>::len).max();
+    line.len() <= LONGEST
+        && !line.contains(KEY)
+        && longest(u8::is_ascii_hexdigit) < Some(DIGITS)
+        && longest(u8::is_ascii_alphanumeric) < Some(LETTERS)
+}
+
+fn without_secrets(message: &str) -> String {
+    without_strings(message).split_whitespace().map(without_secret).collect::<Vec<_>>().join(" ")
 }
 
 /// Without the string that was read where another kind of value was expected.
@@ -64,6 +102,15 @@ mod tests {
             said.contains("line 4, column 1") && said.contains("lenght") && said.contains("length"),
             "{said}"
         );
+        assert!(said.ends_with("\n   |\n 4 | lenght = \"1s\"\n   | ^"), "{said}");
+    }
+
+    #[test]
+    fn the_caret_stands_under_the_flaw_behind_tabs_and_letters_of_two_bytes() {
+        let said = complaint("name = \"a\"\n\t# \u{e4}\nlease = { length = \"1s\", x = }\n").unwrap();
+        assert!(said.contains("\n 3 | lease = { length = \"1s\", x = }\n   | "), "{said}");
+        let column = said.lines().last().unwrap().find('^').unwrap() - "   | ".len() + 1;
+        assert!(said.contains(&format!("line 3, column {column}:")), "{said}");
     }
 
     #[test]

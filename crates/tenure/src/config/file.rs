@@ -35,7 +35,7 @@ use super::{
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a configuration")]
 struct File {
     name: String,
     #[serde(default)]
@@ -79,7 +79,7 @@ enum RoleName {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table [cluster]")]
 struct ClusterTable {
     members: Vec<PeerTable>,
     quorums: Option<String>,
@@ -90,7 +90,7 @@ struct ClusterTable {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { name = \"a\", address = \"10.0.0.1:7400\" }")]
 struct PeerTable {
     name: String,
     address: String,
@@ -105,7 +105,7 @@ enum ClockName {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table [lease]")]
 struct LeaseTable {
     length: Option<Length>,
     retry: Option<Length>,
@@ -116,7 +116,7 @@ struct LeaseTable {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table [limits]")]
 struct LimitsTable {
     groups_per_key: Option<usize>,
     watches_per_key: Option<usize>,
@@ -132,7 +132,7 @@ impl LimitsTable {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table such as { shortest = \"100ms\", interval = \"50ms\" }")]
 struct AdaptTable {
     shortest: Length,
     interval: Length,
@@ -145,7 +145,7 @@ fn two() -> u32 {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table [election]")]
 struct ElectionTable {
     weak: WeakName,
     detector: Option<DetectorName>,
@@ -215,7 +215,7 @@ fn parse_lineage(text: &str) -> Result<u128, ConfigError> {
 
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SocketAddr>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged)]
+    #[serde(untagged, expecting = "expected an address, or a list of addresses in brackets")]
     enum OneOrMany {
         One(String),
         Many(Vec<String>),
@@ -239,7 +239,7 @@ impl Config {
     /// If the file or a key file cannot be read, or a setting is unknown or malformed.
     pub fn from_path(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|error| problem(path, &error))?;
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
         Self::from_toml(&text, path)
     }
 
@@ -250,7 +250,7 @@ impl Config {
     /// # Errors
     /// As [`from_path`](Self::from_path).
     pub fn from_toml(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let file = toml::from_str(text).map_err(|error| problem(path, &explain_toml(&error, text)))?;
+        let file = toml::from_str(text).map_err(|error| malformed(path, &error, text))?;
         Self::from_file(file, path)
     }
 
@@ -259,7 +259,7 @@ impl Config {
     /// # Errors
     /// As [`from_path`](Self::from_path).
     pub fn from_table(table: toml::Table, path: &Path) -> Result<Self, ConfigError> {
-        let file = table.try_into().map_err(|error| problem(path, &explain_toml(&error, "")))?;
+        let file = table.try_into().map_err(|error| malformed(path, &error, ""))?;
         Self::from_file(file, path)
     }
 
@@ -402,8 +402,12 @@ fn cluster_key(path: &Path, secrets: Secrets) -> Result<crate::ClusterKey, Confi
     text.trim().parse().map_err(invalid)
 }
 
-pub(super) fn problem(path: &Path, why: &dyn ToString) -> ConfigError {
-    ConfigError::File { path: path.display().to_string(), why: why.to_string() }
+fn unreadable(path: &Path, error: &std::io::Error) -> ConfigError {
+    ConfigError::File { path: path.display().to_string(), why: error.to_string() }
+}
+
+fn malformed(path: &Path, error: &toml::de::Error, text: &str) -> ConfigError {
+    ConfigError::Toml { path: path.display().to_string(), flaw: explain_toml(error, text) }
 }
 
 #[cfg(test)]

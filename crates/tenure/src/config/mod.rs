@@ -34,7 +34,7 @@ use crate::seal::{CandidateKey, ClusterKey, KeyError};
 
 pub(crate) use check::{Checked, UNSUITED, comes_from};
 #[cfg(feature = "config")]
-pub use complaint::explain_toml;
+pub use complaint::{explain_toml, explain_toml_at};
 #[cfg(feature = "config")]
 pub use file::parse_length;
 
@@ -532,11 +532,42 @@ pub enum ConfigError {
         there: u128,
     },
     /// The file cannot be read.
-    #[error("{path}: {why}")]
+    #[error("{path} cannot be read: {why}; check the path, and that this user may read it")]
     File {
         /// Which.
         path: String,
         /// Why not.
         why: String,
+    },
+    /// The file is no TOML, or says something that no configuration says.
+    #[error("{path}: {flaw}")]
+    Toml {
+        /// Which.
+        path: String,
+        /// Where and what, in one line; then lines of the file that show the place, if they hold
+        /// nothing secret.
+        flaw: String,
+    },
+    /// The file of a key cannot be read.
+    #[error("{key} {path} cannot be read: {why}; correct the path in {key}, or bring the file there")]
+    Secret {
+        /// The setting that names it.
+        key: &'static str,
+        /// Which.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// Others can read or change the file of a key.
+    #[error("{key} {path} is not used: {flaw}; {remedy}")]
+    Exposed {
+        /// The setting that names it.
+        key: &'static str,
+        /// Which.
+        path: String,
+        /// The mode or the owner that lets others in.
+        flaw: String,
+        /// The advice.
+        remedy: &'static str,
     },
 }

@@ -9,15 +9,17 @@
 //! read.
 
 use std::fs::{File, Metadata};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::ConfigError;
-use super::file::problem;
 use crate::sys::at::user;
 
 const ROOT: u32 = 0;
+
+/// The advice about a key that others may have.
+const REPLACE: &str = "`chmod 600` it, and replace the key";
 
 /// Those whose keys a configuration may name.
 #[derive(Clone, Copy, Debug)]
@@ -40,29 +42,29 @@ impl Secrets {
             let mut text = String::new();
             file.read_to_string(&mut text).map(|_| text)
         };
-        let mut file = File::open(path).map_err(|error| problem(path, &error))?;
-        let about = file.metadata().map_err(|error| problem(path, &error))?;
+        let shown = || path.display().to_string();
+        let unread =
+            |error: io::Error| ConfigError::Secret { key: setting, path: shown(), why: error.to_string() };
+        let mut file = File::open(path).map_err(unread)?;
+        let about = file.metadata().map_err(unread)?;
         if about.is_file()
-            && let Some(flaw) = self.flaw(about.uid(), about.mode())
+            && let Some((flaw, remedy)) = self.flaw(about.uid(), about.mode())
         {
-            return Err(ConfigError::Invalid { key: setting, why: format!("{}: {flaw}", path.display()) });
+            return Err(ConfigError::Exposed { key: setting, path: shown(), flaw, remedy });
         }
-        read(&mut file).map_err(|error| problem(path, &error))
+        read(&mut file).map_err(unread)
     }
 
-    /// The flaw in a file of this owner and mode.
-    fn flaw(self, owner: u32, mode: u32) -> Option<String> {
+    /// The flaw in a file of this owner and mode, and what to do.
+    fn flaw(self, owner: u32, mode: u32) -> Option<(String, &'static str)> {
         let shown = mode & 0o777;
         let trusted = owner == self.caller || owner == ROOT || Some(owner) == self.author;
         match () {
-            () if mode & 0o022 != 0 => {
-                Some(format!("others can write it (mode {shown:03o}): `chmod 600` it, and replace the key"))
-            }
-            () if mode & 0o004 != 0 => {
-                Some(format!("everybody can read it (mode {shown:03o}): `chmod 600` it, and replace the key"))
-            }
-            () if !trusted => Some(format!(
-                "it belongs to the user {owner}, who can change it: `chown` it, or run this as that user"
+            () if mode & 0o022 != 0 => Some((format!("others can write it (mode {shown:03o})"), REPLACE)),
+            () if mode & 0o004 != 0 => Some((format!("everybody can read it (mode {shown:03o})"), REPLACE)),
+            () if !trusted => Some((
+                format!("it belongs to the user {owner}, who can change it"),
+                "`chown` it, or run this as that user",
             )),
             () => None,
         }
@@ -84,7 +86,7 @@ mod tests {
         let flaw = |owner, author| Secrets { caller: ME, author }.flaw(owner, 0o600);
         assert_eq!((flaw(ME, None), flaw(ROOT, None), flaw(OTHER, Some(OTHER))), (None, None, None));
         for author in [None, Some(ME)] {
-            assert!(flaw(OTHER, author).is_some_and(|flaw| flaw.contains("belongs to the user 1001")));
+            assert!(flaw(OTHER, author).is_some_and(|flaw| flaw.0.contains("belongs to the user 1001")));
         }
     }
 

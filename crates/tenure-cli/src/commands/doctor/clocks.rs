@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tenure::{ClockBound, Discipline, Suspends};
 
 use super::finding::Finding;
-use crate::output::{grouped, readable};
+use crate::output::{drift, readable};
 
 /// A crystal's own error, in millionths, with much to spare.
 const CRYSTAL: u32 = 500;
@@ -202,35 +202,31 @@ pub(super) fn slew(keeper: &Keeper, bound: Option<ClockBound>) -> Finding {
         return match bound {
             Some(ClockBound::Drift { ppm }) if ppm >= CHRONY_DEFAULT + CRYSTAL => Finding::ok(
                 CHECK,
-                format!(
-                    "{name} corrects the clocks; ρ of {} ppm covers all that is usual",
-                    grouped(ppm.into())
-                ),
+                format!("{name} corrects the clocks; ρ of {} covers all that is usual", drift(ppm)),
             ),
             _ => Finding::warn(
                 CHECK,
                 format!("{name} corrects the clocks, by how much is not known here"),
-                format!("{remedy}; until it is known, ρ should be 100,000 ppm, the default"),
+                format!("{remedy}; until it is known, ρ should be 100,000 ppm (10 %), the default"),
             ),
         };
     };
-    let needs = format!("{name} corrects the clocks: rates are off by up to {} ppm", grouped(most.into()));
+    let needs = format!("{name} corrects the clocks: rates are off by up to {}", drift(most));
     match bound {
         Some(ClockBound::Drift { ppm }) if ppm < most => Finding::bad(
             CHECK,
-            format!("{needs}, but ρ is {} ppm: two may lead at once while it slews", grouped(ppm.into())),
+            format!("{needs}, but ρ is {}: two may lead at once while it slews", drift(ppm)),
             format!("{remedy}, or `tenure members set --drift-ppm {most}`"),
         ),
         Some(ClockBound::Drift { ppm }) if most <= 1000 && ppm > 10_000 => Finding::ok(
             CHECK,
             format!(
-                "{needs}; ρ is {} ppm (1,000 would do here, and make failover shorter: see `tenure calc`)",
-                grouped(ppm.into())
+                "{needs}; ρ is {}: {} would do here, and make failover shorter (see `tenure calc`)",
+                drift(ppm),
+                drift(1_000_u32)
             ),
         ),
-        Some(ClockBound::Drift { ppm }) => {
-            Finding::ok(CHECK, format!("{needs}, and ρ is {} ppm", grouped(ppm.into())))
-        }
+        Some(ClockBound::Drift { ppm }) => Finding::ok(CHECK, format!("{needs}, and ρ is {}", drift(ppm))),
         Some(ClockBound::Skew { .. }) | None => Finding::ok(CHECK, needs),
     }
 }
@@ -260,7 +256,7 @@ pub(super) fn kernel(discipline: Option<Discipline>, bound: Option<ClockBound>) 
         ),
         Some(ClockBound::Drift { ppm: rho }) if ppm.unsigned_abs() > u64::from(rho) => Finding::bad(
             CHECK,
-            format!("{rate}, which is more than ρ, {} ppm", grouped(rho.into())),
+            format!("{rate}, which is more than ρ, {}", drift(rho)),
             "stop the time daemon from slewing this fast, or raise ρ with `tenure members set`",
         ),
         _ if kernel.synchronised => {
@@ -312,16 +308,16 @@ pub(super) fn rate(second: Second, bound: Option<ClockBound>) -> Finding {
         second.against_counter, second.against_calendar
     );
     let rho = match bound {
-        Some(ClockBound::Drift { ppm }) => f64::from(ppm),
-        _ => f64::from(CHRONY_DEFAULT),
+        Some(ClockBound::Drift { ppm }) => ppm,
+        _ => CHRONY_DEFAULT,
     };
     // Readings are taken one after another: what the scheduler did in between is no fault of the
     // clock.
     let doubt = second.hole.as_secs_f64() * 1e6;
-    if second.against_counter.abs() > rho + doubt + f64::from(CRYSTAL) {
+    if second.against_counter.abs() > f64::from(rho) + doubt + f64::from(CRYSTAL) {
         return Finding::bad(
             CHECK,
-            format!("{found}: more than ρ, {rho:.0} ppm"),
+            format!("{found}: more than ρ, {}", drift(rho)),
             "find out who slews the clock (`chronyc tracking`), and do not run a member here meanwhile",
         );
     }
@@ -451,7 +447,7 @@ mod tests {
         assert!(says(Suspends::No).says.contains("cannot be suspended"));
         assert!(says(Suspends::Unknown).says.contains("not known"));
         let slept = judge_suspend(Duration::from_secs(7200), Suspends::Yes);
-        assert!(slept.state == State::Warn && slept.says.contains("120.0 min"), "{}", slept.says);
+        assert!(slept.state == State::Warn && slept.says.contains("120min"), "{}", slept.says);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tenure::{CandidateKey, Claims, Clock, ClusterId, ClusterKey, Key as AnyKey, KeyKind, Names, Scope};
 
 use crate::arguments::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::founding::write_file;
 use crate::output::{Answer, pairs};
 use list::List;
@@ -150,7 +150,7 @@ impl Key {
 impl Derive {
     fn run(self, common: &Common) -> Result<Answer, Failure> {
         let (cluster, key, lineage) = cluster_key(common)?;
-        let scope = |groups: Option<Scope>| groups.ok_or_else(|| Failure::new("--groups is missing"));
+        let scope = |groups: Option<Scope>| groups.ok_or_else(messages::key_without_groups);
         let claims = match (self.candidate, self.observer, self.operator) {
             (Some(names), None, None) => {
                 let names = if self.exact { names } else { of_application(&names)? };
@@ -158,11 +158,7 @@ impl Derive {
             }
             (None, Some(names), None) => Claims::observer(names, scope(self.groups)?),
             (None, None, Some(names)) => Claims::operator(names),
-            _ => {
-                return Err(Failure::new(
-                    "for whom? Write --candidate NAME --groups PATTERNS, --observer NAME --groups PATTERNS or --operator NAME; `tenure key new` makes a cluster's key",
-                ));
-            }
+            _ => return Err(messages::key_of_whom()),
         };
         let claims = match self.days {
             Some(days) => claims.not_after(today().saturating_add(days * 86_400)),
@@ -184,7 +180,7 @@ fn of_application(names: &Names) -> Result<Names, Failure> {
     if names.prefix().is_some() {
         return Ok(names.clone());
     }
-    Names::new(&format!("{names}-*")).map_err(Failure::config)
+    Ok(Names::new(&format!("{names}-*"))?)
 }
 
 /// The cluster's id, key and founding, as the configuration has them. The operator's file names the
@@ -192,27 +188,22 @@ fn of_application(names: &Names) -> Result<Names, Failure> {
 fn cluster_key(common: &Common) -> Result<(ClusterId, ClusterKey, Option<u128>), Failure> {
     let settings = common.settings()?;
     let path = settings.path().display();
-    let no_cluster = || {
-        Failure::config(format!(
-            "{path} does not say which cluster: write cluster_id, which `tenure init` printed"
-        ))
-    };
+    let no_cluster = || messages::key_without_cluster(&path);
     if let Some(file) = settings.client.cluster_key_file.as_deref() {
         let file = settings.resolve(file);
         let AnyKey::Cluster(key) = read(&file)? else {
-            return Err(Failure::config(format!("{} is no cluster's key", file.display())));
+            return Err(messages::key_not_the_clusters(file.display()));
         };
         let id = settings.text("cluster_id").ok_or_else(no_cluster)?;
-        let cluster = id.parse().map_err(|error| Failure::config(format!("{path}: cluster_id: {error}")))?;
+        let cluster =
+            id.parse().map_err(|error: tenure::NameError| messages::setting_refused("cluster_id", error))?;
         let lineage = settings.text("lineage").map(|text| u128::from_str_radix(&text, 16)).transpose();
-        let lineage = lineage.map_err(|error| Failure::config(format!("{path}: lineage: {error}")))?;
+        let lineage = lineage.map_err(|error| messages::setting_refused("lineage", error))?;
         return Ok((cluster, key, lineage));
     }
     let config = settings.node()?;
     let AnyKey::Cluster(key) = config.key else {
-        return Err(Failure::config(format!(
-            "{path} has a derived key, and only the cluster's can derive others: name a member's configuration with -c FILE"
-        )));
+        return Err(messages::key_not_the_clusters(path));
     };
     Ok((config.cluster.ok_or_else(no_cluster)?, key, config.lineage))
 }
@@ -241,9 +232,9 @@ impl Show {
 
 /// The key in a file.
 fn read(path: &Path) -> Result<AnyKey, Failure> {
-    let wrong = |what: &dyn std::fmt::Display| Failure::config(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
-    text.trim().parse::<AnyKey>().map_err(|error| wrong(&error))
+    let unread = |error| messages::key_file_unreadable(path.display(), error);
+    let text = std::fs::read_to_string(path).map_err(unread)?;
+    text.trim().parse::<AnyKey>().map_err(|flaw| messages::key_file_malformed(path.display(), flaw))
 }
 
 /// The second that this machine's wall clock shows, since 1970.

@@ -11,7 +11,7 @@ use super::read;
 use crate::api::keys::{RevokeOrder, RevokedKey};
 use crate::arguments::Common;
 use crate::client::{self, Asking};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{Answer, Verdict};
 
 /// How long to wait: a daemon waits three seconds for the other members.
@@ -68,15 +68,11 @@ fn order(text: &str) -> Result<RevokeOrder, Failure> {
         return Ok(RevokeOrder { key: text.to_owned(), not_after: None });
     }
     if !Path::new(text).exists() {
-        return Err(Failure::config(format!(
-            "'{text}' is neither the id of a key (16 hexadecimal digits, as `tenure key show` prints it) nor a file"
-        )));
+        return Err(messages::key_to_revoke_unknown(text));
     }
     match read(Path::new(text))? {
         AnyKey::Scoped(key) => Ok(RevokeOrder { key: key.serial().to_string(), not_after: key.expires() }),
-        AnyKey::Cluster(_) => Err(Failure::config(format!(
-            "{text} is the cluster's key, which all members have: change it with `tenure key rotate`"
-        ))),
+        AnyKey::Cluster(_) => Err(messages::key_not_revocable(text)),
     }
 }
 

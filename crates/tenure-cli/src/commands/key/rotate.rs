@@ -23,7 +23,7 @@ use serde_json::json;
 use tenure::ClusterKey;
 
 use crate::arguments::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::founding::write_file;
 use crate::output::{Answer, quoted};
 use crate::settings::Settings;
@@ -78,7 +78,7 @@ impl Rotate {
     pub(super) fn run(self, common: &Common) -> Result<Answer, Failure> {
         let settings = common.settings()?;
         if self.with.is_some() && self.step != 1 {
-            return Err(Failure::new("--with is for step 1, which alone takes a new key"));
+            return Err(messages::rotate_with_later());
         }
         let files = Files::of(&settings)?;
         let (wrote, next) = match self.step {
@@ -102,12 +102,8 @@ type Done = (Vec<PathBuf>, String);
 impl Files {
     fn of(settings: &Settings) -> Result<Self, Failure> {
         let config = settings.path().to_owned();
-        let written = settings.text("key_file").ok_or_else(|| {
-            Failure::config(format!(
-                "{} has no key_file: put the key into a file of its own first",
-                config.display()
-            ))
-        })?;
+        let written =
+            settings.text("key_file").ok_or_else(|| messages::rotate_without_key_file(config.display()))?;
         let key = settings.resolve(Path::new(&written));
         read_key(&key)?;
         let beside = |ending: &str| PathBuf::from(format!("{}.{ending}", key.display()));
@@ -117,18 +113,12 @@ impl Files {
 
     fn first(&self, with: Option<&Path>) -> Result<Done, Failure> {
         if self.old.exists() {
-            return Err(Failure::config(format!(
-                "{} is there: a rotation has come to step 2; finish it with --step 3",
-                self.old.display()
-            )));
+            return Err(messages::rotate_step_begun(self.old.display()));
         }
         let mut wrote = vec![self.config.clone()];
         match (with.map(read_key).transpose()?, self.new.exists()) {
             (Some(key), true) if read_key(&self.new)? != key => {
-                return Err(Failure::config(format!(
-                    "{} has another key: all members must get the same; remove the one that is wrong",
-                    self.new.display()
-                )));
+                return Err(messages::rotate_other_key(self.new.display()));
             }
             (_, true) => {} // This step was begun before.
             (given, false) => {
@@ -158,7 +148,7 @@ impl Files {
             }
             fs::rename(&self.new, &self.key).map_err(|error| wrong(&self.key, &error))?;
         } else if !self.old.exists() {
-            return Err(Failure::config(format!("{} is missing: begin with --step 1", self.new.display())));
+            return Err(messages::rotate_not_begun(self.new.display()));
         }
         self.write_line(&format!("[\"{}.old\"]", self.written))?;
         let config = quoted(&self.config.to_string_lossy());
@@ -176,11 +166,7 @@ impl Files {
         if self.accepted.contains(&new) {
             return Ok(());
         }
-        Err(Failure::config(format!(
-            "step 1 is not complete here: {} has the new key, but old_key_files in {} does not name it; do --step 1 again, and let the node read its files",
-            self.new.display(),
-            self.config.display()
-        )))
+        Err(messages::rotate_step_incomplete(self.new.display(), self.config.display()))
     }
 
     /// Writes a key beside the present one: for the same user, with the same mode.
@@ -196,10 +182,7 @@ impl Files {
 
     fn third(&self) -> Result<Done, Failure> {
         if self.new.exists() {
-            return Err(Failure::config(format!(
-                "{} is there: this member speaks the old key still; do --step 2 first",
-                self.new.display()
-            )));
+            return Err(messages::rotate_step_early(self.new.display()));
         }
         self.write_line("[]")?;
         if let Err(error) = fs::remove_file(&self.old)
@@ -229,18 +212,12 @@ impl Files {
         });
         let changed = lines.collect::<Vec<_>>().join("\n") + "\n";
         if found != 1 {
-            return Err(Failure::config(format!(
-                "{} has no line `old_key_files = […]` that can be changed: write old_key_files = {value} there yourself, above all tables",
-                self.config.display()
-            )));
+            return Err(messages::rotate_line_missing(self.config.display(), value));
         }
         // Whatever the line was part of: the file must say afterwards what it should.
         let says = accepted(&Settings::read(&self.config, changed.clone())?);
         if format!("{says:?}") != value {
-            return Err(Failure::config(format!(
-                "{}: the line `old_key_files = […]` is not what it seems to be: write old_key_files = {value} there yourself, above all tables",
-                self.config.display()
-            )));
+            return Err(messages::rotate_line_unclear(self.config.display(), value));
         }
         replace(&self.config, &changed)
     }
@@ -277,9 +254,9 @@ fn replace(path: &Path, text: &str) -> Result<(), Failure> {
 
 fn read_key(path: &Path) -> Result<ClusterKey, Failure> {
     let text = fs::read_to_string(path).map_err(|error| wrong(path, &error))?;
-    text.trim().parse().map_err(|error| wrong(path, &error))
+    text.trim().parse().map_err(|flaw: tenure::KeyError| messages::key_file_malformed(path.display(), flaw))
 }
 
-fn wrong(path: &Path, what: &dyn std::fmt::Display) -> Failure {
-    Failure::config(format!("{}: {what}", path.display()))
+fn wrong(path: &Path, error: &std::io::Error) -> Failure {
+    messages::rotate_file_refused(path.display(), error)
 }

@@ -9,7 +9,7 @@ use tenure_lab::protocols::ring::adversary::{Join, Siege};
 use tenure_lab::protocols::ring::{self, Order, Setup};
 
 use super::options;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::files::Outputs;
 use crate::output::{Answer, Format, Table, Verdict, grouped, pairs};
 
@@ -58,7 +58,7 @@ impl Adversary {
         let ids = Order::find(&self.order)?.ids(setup.nodes, setup.first_id, setup.seed);
         let siege = election
             .attack(&ids, self.mutant.as_deref())
-            .map_err(|error| Failure::new(format!("{}: {error}", self.name)))?;
+            .map_err(|error| messages::lab_refused(format!("{}: {error}", self.name)))?;
         outputs.write(self.svg.iter().map(|_| siege::draw(&self.name, &siege)))?;
         let verdict = Verdict::broken_if(broken(&siege).is_some());
         let answer = Answer::new(format, || self.json(&siege, verdict), || self.text(&siege, verdict));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tenure_lab::audit::{self, Broken, Counted, File, Place, Report, Unjudged};
 
 use super::run::Drawings;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::files;
 use crate::output::{Answer, Format, Table, Verdict, grouped, many, pairs};
 
@@ -42,9 +42,9 @@ impl Audit {
         }
         let given: Vec<File<'_>> = read.iter().map(|(name, bytes)| File { name, bytes }).collect();
         let outputs = self.drawings.check(None)?;
-        let report = audit::audit(&given).map_err(|error| Failure::new(error.to_string()))?;
+        let report = audit::audit(&given).map_err(messages::lab_not_audited)?;
         if self.drawings.are_wanted() {
-            let picture = audit::picture(&given, &report).map_err(|error| Failure::new(error.to_string()))?;
+            let picture = audit::picture(&given, &report).map_err(messages::lab_not_audited)?;
             self.drawings.draw(outputs, &picture)?;
         }
         let mut answer = Answer::new(format, || json(&report), || text(&report));

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tenure_lab::linear::{self, Operation};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::files;
 use crate::output::{Answer, Format, Verdict, grouped, many, pairs};
 
@@ -34,11 +34,11 @@ impl CheckHistory {
         let mut text = String::new();
         for path in &self.files {
             let read = files::read(path)?;
-            linear::parse(&read).map_err(|error| Failure::file(path, error))?;
+            linear::parse(&read).map_err(|flaw| messages::file_malformed(path.display(), flaw))?;
             text += &read;
             text.push('\n');
         }
-        let history = linear::parse(&text).map_err(|error| Failure::new(error.to_string()))?;
+        let history = linear::parse(&text).map_err(messages::lab_history_wrong)?;
         let verdict = linear::check(&history);
         let mut answer = Answer::new(format, || json(&verdict), || words(&verdict));
         answer.verdict = judged(&verdict);

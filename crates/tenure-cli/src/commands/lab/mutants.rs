@@ -13,7 +13,7 @@ use tenure_lab::sweep::Swept;
 use super::options::{self, Common, faults_text};
 use super::replay;
 use crate::clock::clock;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, many};
 
 /// How many seeds are tried if nobody says so.
@@ -314,8 +314,8 @@ fn killed_by(
     let replayed = replay::replay(experiment, path, &text, None)?;
     let of = replayed.report.mutant.as_deref().unwrap_or("none");
     if named.about().name != experiment.about().name || of != mutant {
-        let what = format!("this is a scenario of {}, mutant {of}, not of {mutant}", named.about().name);
-        return Err(Failure::file(path, what));
+        let of = format!("{}, mutant {of}", named.about().name);
+        return Err(messages::lab_other_scenario(path.display(), of, mutant));
     }
     let property = replayed.report.violation.map(|violation| violation.property);
     Ok(property.filter(|property| only.is_none_or(|only| only == *property)))

@@ -7,7 +7,7 @@ use tenure_lab::simulate::{FAULTS, Fault, Faults, Named, Setup, WORLDS};
 use tenure_lab::subject::constants::parse_time;
 use tenure_lab::world::RealTime;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::quoted;
 
 /// How many members there are if nobody says so.
@@ -113,12 +113,10 @@ impl Common {
     /// The trial that the laboratory is asked for.
     pub(super) fn trial(&self, faults: Faults) -> Result<Trial, Failure> {
         if self.nodes > 64 {
-            return Err(Failure::new("--nodes: there must be 1 to 64 nodes; only rings may have more"));
+            return Err(messages::lab_too_many_nodes(1));
         }
         if matches!(self.world, Some(World::Calm | World::Chaos)) && self.faults.is_some() {
-            return Err(Failure::new(
-                "--world calm and --world chaos say what goes wrong: leave --faults out",
-            ));
+            return Err(messages::lab_world_and_faults());
         }
         let setup = Setup {
             nodes: self.nodes,
@@ -130,7 +128,7 @@ impl Common {
         };
         setup
             .parse_quorums()
-            .map_err(|error| Failure::new(format!("--quorums {}: {error}", self.quorums)))?;
+            .map_err(|error| messages::flag_refused(format!("--quorums {}", self.quorums), error))?;
         Ok(Trial { setup, mutant: self.mutant.clone(), property: self.property.clone() })
     }
 

@@ -16,7 +16,7 @@ use tenure_lab::simulate::Named;
 use tenure_lab::world::RealTime;
 
 use super::options;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::files::Outputs;
 use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, pairs};
 
@@ -203,8 +203,10 @@ impl Race {
     fn settle(&self, elections: Vec<&'static dyn Experiment>, format: Format) -> Result<Answer, Failure> {
         self.check(Subject::Eventual)?;
         if !self.variant.is_empty() && self.world.is_none() {
-            return Err(Failure::new(
-                "--variant without --world means nothing to eventual leaders; leave it out",
+            return Err(messages::flag_means_nothing(
+                "--variant",
+                "eventual leaders",
+                "without --world they have no variants",
             ));
         }
         let plain = ["plain".to_owned()];
@@ -219,7 +221,7 @@ impl Race {
             threads: self.threads.unwrap_or_else(options::all_cores),
         };
         if options.nodes.iter().any(|nodes| *nodes > 64) {
-            return Err(Failure::new("--nodes: there must be 2 to 64 nodes; only rings may have more"));
+            return Err(messages::lab_too_many_nodes(2));
         }
         let progress = Progress::new(eventual::schedules(&options), "eventual");
         let race = eventual::run(&options, &|done| progress.add(done));
@@ -281,7 +283,7 @@ impl Race {
         let idle = flags.into_iter().find(|(_, given, of)| *given && !of.contains(&subject));
         idle.map_or(Ok(()), |(flag, _, of)| {
             let (to, of) = (subject.name(), listed(of));
-            Err(Failure::new(format!("{flag} means nothing to {to}, only to {of}; leave it out")))
+            Err(messages::flag_means_nothing(flag, to, format!("only to {of}")))
         })
     }
 

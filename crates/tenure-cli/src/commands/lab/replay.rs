@@ -9,7 +9,7 @@ use tenure_lab::script;
 
 use super::report::Told;
 use super::run::Drawings;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::files;
 use crate::output::{Answer, Format, many, quoted};
 
@@ -86,8 +86,10 @@ impl Replay {
 /// Reads a script or a play and finds the protocol that it names.
 pub(super) fn open(path: &Path) -> Result<(&'static dyn Experiment, String), Failure> {
     let text = files::read(path)?;
-    let (protocol, _) = script::subject_of(&text).map_err(|error| Failure::file(path, error))?;
-    let experiment = catalogue::find(&protocol).map_err(|error| Failure::file(path, error))?;
+    let (protocol, _) =
+        script::subject_of(&text).map_err(|flaw| messages::file_malformed(path.display(), flaw))?;
+    let experiment =
+        catalogue::find(&protocol).map_err(|flaw| messages::file_malformed(path.display(), flaw))?;
     Ok((experiment, text))
 }
 
@@ -98,12 +100,12 @@ pub(super) fn replay(
     text: &str,
     instead: Option<Option<&str>>,
 ) -> Result<catalogue::Replay, Failure> {
-    let replay = experiment.replay(text, instead).map_err(|error| Failure::file(path, error))?;
+    let replay =
+        experiment.replay(text, instead).map_err(|flaw| messages::file_malformed(path.display(), flaw))?;
     if replay.as_expected {
         return Ok(replay);
     }
     let expected = replay.expected.as_deref().unwrap_or("nothing");
     let came = &replay.came;
-    let advice = "correct its line 'expect', or try --mutant or --sound";
-    Err(Failure::file(path, format!("expected '{expected}', but {came}; {advice}")))
+    Err(messages::lab_not_as_expected(path.display(), expected, came))
 }

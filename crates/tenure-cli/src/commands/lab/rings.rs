@@ -11,7 +11,7 @@ use tenure_lab::simulate::Faults;
 
 use super::options::Common;
 use super::run::Drawings;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::files::Outputs;
 use crate::output::{Answer, Format, Progress, Table, Verdict, grouped, pairs};
 
@@ -72,9 +72,7 @@ impl Trial {
         let drawn = self.trace.is_some() || self.drawings.are_wanted();
         let lock_step = wishes.same_ids || self.name() == "automaton";
         if drawn && (lock_step || !matches!(self.case, Case::Order(_))) {
-            return Err(Failure::new(
-                "only a single election can be drawn or traced: leave out --svg, --html and --trace",
-            ));
+            return Err(messages::lab_not_drawn());
         }
         match self.case {
             _ if lock_step => self.lock_step(&wishes, format),
@@ -100,10 +98,10 @@ impl Trial {
             ("--mutant", common.mutant.is_some()),
         ];
         match idle.into_iter().find(|(_, given)| *given) {
-            Some((flag, _)) => Err(Failure::new(format!(
-                "{flag} means nothing to the ring algorithm '{}'; leave it out",
-                self.name()
-            ))),
+            Some((flag, _)) => {
+                let to = format!("the ring algorithm '{}'", self.name());
+                Err(messages::flag_means_nothing(flag, to, "it is for protocols of processes that fail"))
+            }
             None => Ok(()),
         }
     }
@@ -113,7 +111,7 @@ impl Trial {
         let setup = Setup { seed: self.common.seed.unwrap_or(1), ..Setup::new(nodes) };
         let mut wishes = Wishes { setup, same_ids: false, rounds: 1000, runs: 20_000, schedules: false };
         for (key, value) in &self.common.sets {
-            let wrong = |what: &str| Failure::new(format!("--set {key}={value}: {what}"));
+            let wrong = |what: &str| messages::flag_refused(format!("--set {key}={value}"), what);
             let number = || value.parse::<u32>().map_err(|_| wrong("write a whole number from 0"));
             match key.as_str() {
                 "delays" => {

@@ -11,7 +11,7 @@ use super::options::{Common, drawn_faults, faults_text};
 use super::replay;
 use super::report::{Scenario, Told};
 use super::rings::{Case, Trial, order};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::files::Outputs;
 use crate::output::{Answer, Format, quoted};
 
@@ -112,10 +112,11 @@ impl Run {
         if let Some(election) = ring::find(&self.name).ok().or(counted) {
             let Self { common, order, drawings, trace, scenario, .. } = self;
             if scenario.is_some() {
-                return Err(Failure::new(format!(
-                    "--scenario means nothing to the ring algorithm '{}'",
-                    election.about().name
-                )));
+                return Err(messages::flag_means_nothing(
+                    "--scenario",
+                    format!("the ring algorithm '{}'", election.about().name),
+                    "scenarios are of protocols of processes that fail",
+                ));
             }
             return Trial {
                 election,
@@ -128,10 +129,11 @@ impl Run {
         }
         let experiment = catalogue::find(&self.name)?;
         if self.order.is_some() {
-            return Err(Failure::new(format!(
-                "--order means nothing to '{}', only to algorithms whose messages are counted",
-                self.name
-            )));
+            return Err(messages::flag_means_nothing(
+                "--order",
+                format!("'{}'", self.name),
+                "it is for algorithms whose messages are counted",
+            ));
         }
         if let Some(scenario) = &self.scenario {
             return self.run_scenario(scenario, format);
@@ -154,8 +156,8 @@ impl Run {
         let instead = self.common.mutant.as_deref().map(Some);
         let (experiment, text) = replay::open(&path)?;
         if experiment.about().name != self.name {
-            let what = format!("this is a scenario of {}, not of {}", experiment.about().name, self.name);
-            return Err(Failure::file(&path, what));
+            let of = experiment.about().name;
+            return Err(messages::lab_other_scenario(path.display(), of, &self.name));
         }
         let outputs = self.drawings.check(self.trace.as_ref())?;
         let replay = replay::replay(experiment, &path, &text, instead)?;
@@ -187,10 +189,7 @@ fn no_scenario(name: &str) -> Failure {
     let mut known = Vec::new();
     collect(Path::new(SCENARIOS), "", &mut known);
     if known.is_empty() {
-        return Failure::new(format!(
-            "there is no scenario '{name}': the folder {SCENARIOS} with it is not here; change to the folder that has \
-             it, or give the path of a file"
-        ));
+        return messages::lab_no_scenario(name, SCENARIOS);
     }
     Error::unknown("scenario", name, known.iter().map(String::as_str)).into()
 }

@@ -11,8 +11,8 @@ use tokio::time::timeout;
 
 use crate::api::members::{AddOrder, RemoveOrder, ReplaceOrder, SetOrder, Step, StepKind};
 use crate::arguments::Common;
-use crate::client::{self, Asking, Client, Trouble};
-use crate::failure::Failure;
+use crate::client::{self, Asking, Client};
+use crate::failure::{Failure, messages};
 use crate::output::{Answer, in_line, readable};
 use crate::settings;
 
@@ -161,7 +161,7 @@ impl Set {
             let number = length.as_nanos() / unit;
             u64::try_from(number).ok().filter(|_| length.as_nanos().is_multiple_of(unit)).ok_or_else(|| {
                 let unit = if unit == 1_000 { "microseconds" } else { "milliseconds" };
-                Failure::new(format!("{flag}: write it in whole {unit}"))
+                messages::set_not_whole(flag, unit)
             })
         };
         let order = SetOrder {
@@ -188,12 +188,7 @@ pub(super) fn change(
     let client = waiting.asking.client(common)?;
     let path = format!("/v1/members/{what}");
     let ended = client::block_on(async { timeout(waiting.within, follow(&client, &path, order)).await })?;
-    let epoch = ended.unwrap_or_else(|_| {
-        Err(Failure::unavailable(format!(
-            "it is not done after {}; it goes on by itself as soon as enough members answer: look with `tenure members list`",
-            readable(waiting.within)
-        )))
-    })?;
+    let epoch = ended.unwrap_or_else(|_| Err(messages::change_late(readable(waiting.within))))?;
     let json = || json!({ "change": what, "epoch": epoch });
     Ok(Answer::new(common.output, json, || format!("done: the cluster goes by epoch {epoch}\n")))
 }
@@ -205,16 +200,14 @@ async fn follow(client: &Client, path: &str, order: &impl Serialize) -> Result<u
         match (step.event, step.epoch) {
             (StepKind::Done, Some(epoch)) => return Ok(epoch),
             (StepKind::Failed, _) => {
-                return Err(Failure::new(step.message.unwrap_or_else(|| "the change failed".to_owned())));
+                return Err(messages::change_failed(
+                    step.message.as_deref().unwrap_or("the daemon does not say why"),
+                ));
             }
             _ => shown.show(&step),
         }
     }
-    Err(Trouble::Silent(Failure::unavailable(format!(
-        "{} ended before the change did; it may go on: look with `tenure members list`",
-        lines.endpoint()
-    )))
-    .into())
+    Err(messages::change_interrupted(lines.endpoint()))
 }
 
 /// How the change goes on, on a terminal.

@@ -10,7 +10,7 @@ use crate::api;
 use crate::api::members::ForceRemoveOrder;
 use crate::arguments::Common;
 use crate::client;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{self, Answer};
 
 /// For a lost quorum: go on without members that are powered off forever.
@@ -61,9 +61,7 @@ impl ForceRemove {
 
     /// Says what will happen, and waits for the word itself.
     fn confirm(&self, common: &Common) -> Result<(), Failure> {
-        require_terminal(
-            "force-remove asks back on a terminal; give --yes if the named members are powered off and never run again",
-        )?;
+        require_terminal("force-remove", "the named members are powered off and never run again")?;
         let client = self.waiting.asking.client(common)?;
         let now: api::Members = client::block_on(client.get("/v1/members"))??;
         let gone = |name: &String| self.powered_off.contains(name);
@@ -81,15 +79,15 @@ impl ForceRemove {
 }
 
 /// Refuses to ask back where nobody can answer.
-pub(super) fn require_terminal(else_say: &str) -> Result<(), Failure> {
+pub(super) fn require_terminal(command: &str, meaning: &str) -> Result<(), Failure> {
     let both = io::stdin().is_terminal() && io::stderr().is_terminal();
-    if both { Ok(()) } else { Err(Failure::new(else_say)) }
+    if both { Ok(()) } else { Err(messages::no_terminal(command, meaning)) }
 }
 
 /// Asks on the terminal, and goes on only after this very answer.
 pub(super) fn ask_back(question: &str, wanted: &str) -> Result<(), Failure> {
     let _ = write!(io::stderr(), "{question}");
     let mut word = String::new();
-    io::stdin().lock().read_line(&mut word).map_err(|error| Failure::new(format!("stdin: {error}")))?;
-    if word.trim() == wanted { Ok(()) } else { Err(Failure::new("nothing was done")) }
+    io::stdin().lock().read_line(&mut word).map_err(messages::stdin_not_read)?;
+    if word.trim() == wanted { Ok(()) } else { Err(messages::not_confirmed(wanted)) }
 }

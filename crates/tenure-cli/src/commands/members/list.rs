@@ -8,9 +8,8 @@ use serde_json::to_value;
 use crate::api;
 use crate::arguments::Common;
 use crate::client::{self, Asking};
-use crate::commands::status::percent;
 use crate::failure::Failure;
-use crate::output::{Answer, Table, pairs, readable};
+use crate::output::{Answer, Table, drift, pairs, readable};
 
 /// Show members, epoch, quorums and bounds, as the daemon that answers sees them.
 #[derive(Args, Debug)]
@@ -39,7 +38,7 @@ fn table(members: &api::Members) -> String {
     let mut head = vec![("epoch", members.epoch.map_or_else(unknown, |epoch| epoch.to_string()))];
     if let Some(charter) = &members.charter {
         let clocks = match (charter.drift_ppm, charter.skew_us) {
-            (Some(ppm), _) => format!("rates within {ppm} ppm ({} %)", percent(ppm)),
+            (Some(ppm), _) => format!("rates within {}", drift(ppm)),
             (None, Some(skew)) => format!("within {} of each other", readable(Duration::from_micros(skew))),
             (None, None) => unknown(),
         };

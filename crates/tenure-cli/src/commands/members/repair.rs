@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tenure::Term;
-use tenure::repair::{Applied, Plan, RepairError, Report};
+use tenure::repair::{Applied, Plan, Report};
 
 use super::change::{Waiting, change};
 use crate::api::members::LiftBarOrder;
 use crate::arguments::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::Answer;
 
 /// Repair terms that are absurd already, while all members are stopped.
@@ -151,17 +151,8 @@ impl RepairTerms {
     }
 }
 
-impl From<RepairError> for Failure {
-    fn from(error: RepairError) -> Self {
-        match error {
-            RepairError::Config(_) | RepairError::Store(_) => Self::config(error),
-            _ => Self::new(error.to_string()),
-        }
-    }
-}
-
 fn read(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| Failure::file(path, error))
+    fs::read_to_string(path).map_err(|error| messages::file_unreadable(path.display(), error))
 }
 
 fn report(common: &Common) -> Result<Answer, Failure> {
@@ -184,7 +175,9 @@ fn report(common: &Common) -> Result<Answer, Failure> {
 
 impl PlanTerms {
     fn run(self) -> Result<Answer, Failure> {
-        let parse = |path: &PathBuf| Report::parse(&read(path)?).map_err(|error| Failure::file(path, error));
+        let parse = |path: &PathBuf| {
+            Report::parse(&read(path)?).map_err(|error| messages::file_malformed(path.display(), error))
+        };
         let reports = self.reports.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
         let plan = Plan::new(&reports, self.floor.map(Term), &self.bar)?;
         let mut answer = Answer::text(plan.to_text());
@@ -207,7 +200,8 @@ impl PlanTerms {
 
 impl ApplyTerms {
     fn run(self, common: &Common) -> Result<Answer, Failure> {
-        let plan = Plan::parse(&read(&self.plan)?).map_err(|error| Failure::file(&self.plan, error))?;
+        let plan = Plan::parse(&read(&self.plan)?)
+            .map_err(|error| messages::file_malformed(self.plan.display(), error))?;
         let config = common.settings()?.node()?;
         let (applied, name) = (plan.apply(&config)?, &config.name);
         let (epoch, floor) = (plan.epoch().0, plan.floor().0);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tenure::Key;
 
 use crate::arguments::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::settings::Settings;
 
 /// Tells one content of a file from another, without reading it.
@@ -65,6 +65,8 @@ impl KeyFile {
     fn read(&self) -> Result<Key, Failure> {
         let settings = self.common.settings()?;
         let text = settings.read_secret("key_file", &self.written)?;
-        text.trim().parse().map_err(|error| Failure::config(format!("{}: {error}", self.path.display())))
+        text.trim()
+            .parse()
+            .map_err(|flaw: tenure::KeyError| messages::key_file_malformed(self.path.display(), flaw))
     }
 }

@@ -35,7 +35,7 @@ use tenure::{ClusterId, Config, Key, NodeName, Role};
 use toml::Value;
 
 use crate::arguments::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{Answer, Verdict};
 use crate::settings::{Settings, Source, length};
 use key_file::KeyFile;
@@ -162,9 +162,8 @@ impl Run {
         let config = self.config(&mut settings, timing)?;
         let key_file = KeyFile::of(&settings, common);
         timing.check(&config)?;
-        let system = |what: &str, error: std::io::Error| Failure::new(format!("{what}: {error}"));
-        family::adopt().map_err(|error| system("the system lets no process adopt orphans", error))?;
-        let scratch = Scratch::make().map_err(|error| system("no folder for the socket", error))?;
+        family::adopt().map_err(|error| messages::system_refuses("to let a process adopt orphans", error))?;
+        let scratch = Scratch::make().map_err(messages::run_no_folder)?;
         let brief = Brief {
             command: self.command.clone(),
             timing,
@@ -173,12 +172,11 @@ impl Run {
         };
         // Before there is any thread: what follows can fail, and be killed, without the command
         // ever being alone.
-        let posted =
-            Posted::start(&brief).map_err(|error| system("the sentinel cannot be started", error))?;
+        let posted = Posted::start(&brief).map_err(messages::run_no_sentinel)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| system("the system refuses a runtime", error))?;
+            .map_err(|error| messages::system_refuses("an event loop", error))?;
         let code =
             runtime.block_on(supervise::supervise(self, (config, key_file, common.output), brief, posted))?;
         Ok(Answer { verdict: Verdict::Code(code), ..Answer::text(String::new()) })

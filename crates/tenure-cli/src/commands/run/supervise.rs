@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tenure::{CampaignError, Config, Key, Leadership, Node, NodeName, Stopped, Tenure};
+use tenure::{CampaignError, Config, Key, Leadership, Node, NodeName, NotReady, Stopped, Tenure};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
 
@@ -15,7 +15,8 @@ use super::timing::{Timing, nanos, now};
 use super::waiting::{LOOK, RESPITE, Waiting, no_quorum};
 use super::wire::{How, Job, Order, Report};
 use super::{Run, UNDEAD, family, signals};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
+use crate::founding::length;
 use crate::output::{self, Format};
 
 /// The exit code when `--wait` is over, a quorum answers, and this process does not lead.
@@ -88,10 +89,9 @@ pub(super) async fn supervise(
     brief: Brief,
     posted: Posted,
 ) -> Result<u8, Failure> {
-    let system =
-        |error: std::io::Error| Failure::new(format!("the system refuses what a runner needs: {error}"));
+    let system = |error: std::io::Error| messages::system_refuses("what a runner needs", error);
     let signals = signals::listen().map_err(system)?;
-    let post = Post::listen(posted).await.map_err(no_sentinel)?;
+    let post = Post::listen(posted).await.map_err(messages::run_no_sentinel)?;
     let (lease, timing, key) = (config.lease, brief.timing, config.key.clone());
     let (desk, resigned) = Desk::open(&brief.scratch.join("socket"), &config.name, timing).map_err(system)?;
     let node = Node::start(config).await?;
@@ -321,16 +321,19 @@ impl Runner {
         };
         if !status.ready {
             let why = no_quorum(&status, &self.key);
-            return Failure::unavailable(format!("not elected in '{group}' within {wait:?}: {why}"));
+            let refused = status.not_ready.iter().any(|why| matches!(why, NotReady::KeyRefused { .. }));
+            return match refused {
+                true => messages::run_key_refused(group, length(wait), why),
+                false => messages::run_no_quorum(group, length(wait), why),
+            };
         }
-        let why = match waiting.reported(self).await {
+        match waiting.reported(self).await {
             Leadership::Leader { name, .. } => {
                 let name = name.map_or_else(|| "another process".to_owned(), |name| format!("'{name}'"));
-                format!("{name} leads; try again later, or wait longer with --wait")
+                messages::run_other_leads(group, length(wait), name)
             }
-            _ => "nobody leads: the election was not over; wait longer with --wait".to_owned(),
-        };
-        Failure::new(format!("not elected in '{group}' within {wait:?}: {why}")).with_code(NOT_ELECTED)
+            _ => messages::run_not_over(group, length(wait)),
+        }
     }
 
     /// Lets others have their turn. Says if a signal asks us to end.
@@ -421,10 +424,7 @@ impl Runner {
             Some(Stop::Signal(signal)) => Next::Exit(ended.code.unwrap_or_else(|| by_signal(*signal))),
             Some(Stop::Lost(tenure::Loss::Stopped)) => return Err(stopped(&self.node.stopped().await)),
             Some(Stop::Refused(why)) if self.refused >= REFUSALS => {
-                return Err(Failure::config(format!(
-                    "the command was not started, {REFUSALS} times: {why}; the cluster may allow no lease of {:?}: shorten --grace, or raise longest_lease by `tenure members set`",
-                    self.lease
-                )));
+                return Err(messages::run_never_started(REFUSALS, why, length(self.lease)));
             }
             Some(_) if self.run.once => Next::Exit(self.run.lost_exit_code),
             Some(Stop::Hook(_)) => Next::Again(self.back_off()),
@@ -465,8 +465,8 @@ impl Runner {
     async fn replace_post(&mut self) -> Result<(), Failure> {
         family::reap(|_, _| {});
         self.post.tidy();
-        let posted = Posted::start(&self.brief).map_err(no_sentinel)?;
-        self.post = Post::listen(posted).await.map_err(no_sentinel)?;
+        let posted = Posted::start(&self.brief).map_err(messages::run_no_sentinel)?;
+        self.post = Post::listen(posted).await.map_err(messages::run_no_sentinel)?;
         Ok(())
     }
 
@@ -506,10 +506,6 @@ impl Runner {
     }
 }
 
-fn no_sentinel(error: std::io::Error) -> Failure {
-    Failure::new(format!("the sentinel cannot be started: {error}"))
-}
-
 /// As a shell would say it.
 fn by_signal(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
@@ -518,18 +514,13 @@ fn by_signal(signal: i32) -> u8 {
 /// Why a campaign was refused, with its exit code.
 fn refusal(error: &CampaignError) -> Failure {
     match error {
-        CampaignError::OutOfScope { .. } | CampaignError::KeyRefused { .. } => Failure::denied(error),
         CampaignError::Stopped(why) => stopped(why),
-        CampaignError::NameInUse { .. } | CampaignError::Name(_) | CampaignError::NotACandidate { .. } => {
-            Failure::config(error)
-        }
-        _ => Failure::new(error.to_string()),
+        error => error.into(),
     }
 }
 
+/// Codes of a daemon that has ended are no codes of a runner.
 fn stopped(why: &Stopped) -> Failure {
-    match why {
-        Stopped::Config { .. } | Stopped::NameTaken { .. } => Failure::config(why),
-        _ => Failure::new(why.to_string()),
-    }
+    let failure = Failure::from(why);
+    if failure.code() == 78 { failure } else { failure.with_code(2) }
 }

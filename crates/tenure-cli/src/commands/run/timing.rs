@@ -21,7 +21,8 @@ use std::time::Duration;
 
 use tenure::{ClockBound, Config};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
+use crate::founding::length;
 
 /// How many renewals must fit between half of the lease and TERM. The first is tried before: this
 /// keeps leases long enough for more.
@@ -80,17 +81,17 @@ impl Timing {
             return Ok(());
         }
         let (grace, margin, retry, lease) = (self.grace, self.margin, config.retry, config.lease);
-        let what = format!(
-            "--grace {grace:?}, --kill-margin {margin:?} and three tries to renew, {retry:?} each, do not fit into half of a lease of {lease:?}"
+        let parts = format!(
+            "--grace {}, --kill-margin {} and three tries to renew, {} each,",
+            length(grace),
+            length(margin),
+            length(retry)
         );
-        Err(Failure::config(if needed > config.longest_lease {
-            let longest = config.longest_lease;
-            format!(
-                "{what}: they need a lease of {needed:?}, but the cluster's longest is {longest:?}; shorten --grace, or raise longest_lease by `tenure members set`"
-            )
+        Err(if needed > config.longest_lease {
+            messages::grace_too_long(parts, length(needed), length(config.longest_lease))
         } else {
-            format!("{what}: use --lease {needed:?}, or shorten --grace")
-        }))
+            messages::lease_too_short(parts, length(lease), length(needed))
+        })
     }
 }
 

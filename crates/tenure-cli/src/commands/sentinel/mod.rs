@@ -25,7 +25,7 @@ use clap::Args;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal, setpriority_process};
 
 use crate::arguments::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{Answer, Verdict};
 
 /// Ends the command of a runner that died (started by `tenure run`).
@@ -51,7 +51,7 @@ impl Sentinel {
         match self.exec {
             Some(parent) => Err(self.become_command(parent)),
             None => {
-                watch::run(self.command).map_err(|error| Failure::new(format!("the sentinel: {error}")))?;
+                watch::run(self.command).map_err(messages::sentinel_failed)?;
                 Ok(Answer { verdict: Verdict::Holds, ..Answer::text(String::new()) })
             }
         }
@@ -60,11 +60,11 @@ impl Sentinel {
     /// Returns only if that is impossible.
     fn become_command(self, parent: i32) -> Failure {
         if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-            return Failure::new(format!("the system does not end a process with its parent: {error}"));
+            return messages::system_refuses("to end a process with its parent", error);
         }
         // A parent that died before the line above is not noticed by the kernel.
         if getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
-            return Failure::new("the sentinel has ended: the command is not started");
+            return messages::sentinel_gone();
         }
         if let Some(nice) = self.nice {
             let _ = setpriority_process(None, nice); // Less than the sentinel's: everybody may.
@@ -72,9 +72,13 @@ impl Sentinel {
         if let Some(cgroup) = &self.cgroup {
             let _ = fs::write(cgroup.join("cgroup.procs"), "0"); // If it is refused: the family is found in other ways too.
         }
-        let [program, arguments @ ..] = self.command.as_slice() else { return Failure::new("no command") };
+        let [program, arguments @ ..] = self.command.as_slice() else {
+            return messages::sentinel_no_command();
+        };
         let error = Command::new(program).args(arguments).exec();
-        let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
-        Failure::new(format!("{}: {error}", program.display())).with_code(code)
+        match error.kind() {
+            io::ErrorKind::NotFound => messages::command_not_found(program.display(), error),
+            _ => messages::command_not_run(program.display(), error),
+        }
     }
 }

@@ -90,7 +90,7 @@ fn draw_groups(frame: &mut Frame<'_>, area: Rect, view: &View, paint: Paint) {
             None if group.unknown => ("not known".to_owned(), Color::Yellow),
             None => ("nobody".to_owned(), Color::Red),
         };
-        let left = group.left.map(|left| format!("{:>5.1} s", left.as_secs_f64())).unwrap_or_default();
+        let left = group.left.map(|left| format!("{:>5.1}s", left.as_secs_f64())).unwrap_or_default();
         Row::new([
             Cell::new(group.group.clone()),
             Cell::new(leader).style(paint.of(colour)),
@@ -185,11 +185,11 @@ mod tests {
             "n1               ready",
             "n2               no answer",
             "2 of 2",
-            "450 µs",
+            "450us",
             "groups: 2 of 2, by name",
-            "██████████░░░░░░░░░░   1.0 s",
+            "██████████░░░░░░░░░░   1.0s",
             "nobody",
-            "12:00:01  n2 is gone: refused",
+            "12:00:01  n2 is gone: no daemon answers",
             " q quit",
         ] {
             assert!(text.contains(part), "no '{part}' in\n{text}");

@@ -20,7 +20,7 @@ use crate::arguments::Common;
 use crate::client::{Asking, block_on};
 use crate::clock::clock;
 use crate::commands::asked::{Asked, ask_all, endpoints};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{Answer, Format, Table, readable};
 use crate::settings::Settings;
 use view::View;
@@ -70,7 +70,7 @@ impl Top {
         if first.iter().all(|one| one.status.is_err()) {
             self.asking.client(common)?; // Says so if there is nobody to ask at all.
             let said = first.into_iter().find_map(|one| one.status.err());
-            return Err(said.unwrap_or_else(|| Failure::unavailable("no daemon answers")));
+            return Err(said.unwrap_or_else(messages::no_endpoint));
         }
         let mut view = View::default();
         view.update(&first, &time_of_day());
@@ -80,8 +80,7 @@ impl Top {
         }
         let (tell, news) = mpsc::channel();
         thread::spawn(move || ask_on(&settings, &endpoints, patience, &tell));
-        let wrong =
-            |error: std::io::Error| Failure::new(format!("this terminal cannot be drawn on: {error}"));
+        let wrong = |error: std::io::Error| messages::terminal_not_drawn(error);
         let mut terminal = ratatui::try_init().map_err(wrong)?;
         let result = show(&mut terminal, &mut view, &news);
         ratatui::restore();
@@ -242,6 +241,6 @@ mod tests {
         let mut view = View::default();
         view.update(&[daemon("n1", &[("jobs", Some("app1"), 7, 1500), ("mail", None, 2, 0)])], "12:00:00");
         let text = text(&view);
-        assert!(text.contains("jobs   app1       7  1.500 s") && text.contains("nobody"), "{text}");
+        assert!(text.contains("jobs   app1       7  1.5s") && text.contains("nobody"), "{text}");
     }
 }

@@ -299,7 +299,7 @@ fn changes_of_groups(before: &BTreeMap<String, GroupRow>, now: &BTreeMap<String,
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::failure::Failure;
+    use crate::failure::messages;
 
     /// A daemon that knows of these groups: name, leader, term, what is left.
     pub(in crate::commands::top) fn daemon(name: &str, groups: &[(&str, Option<&str>, u64, u64)]) -> Asked {
@@ -334,7 +334,7 @@ pub(super) mod tests {
     }
 
     pub(in crate::commands::top) fn dead(name: &str) -> Asked {
-        Asked { endpoint: format!("http://{name}"), status: Err(Failure::unavailable("refused")) }
+        Asked { endpoint: format!("http://{name}"), status: Err(messages::no_daemon("refused")) }
     }
 
     fn events(view: &View) -> Vec<&str> {
@@ -378,7 +378,7 @@ pub(super) mod tests {
         assert_eq!(
             events(&view),
             [
-                "n2 is gone: refused",
+                "n2 is gone: no daemon answers: refused; start one with `tenure up` or `tenure node`, or name another with --endpoint URL",
                 "jobs: nobody leads",
                 "n2 is ready",
                 "jobs: b leads, term 8",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Wishes, ports};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::founding::{self, FILE, Founder, Plan};
 use crate::output::quoted;
 use crate::settings::Settings;
@@ -87,12 +87,7 @@ impl Cluster {
             let settings = read(&file)?;
             let address =
                 settings.node()?.listen.first().copied().filter(|address| address.ip().is_loopback());
-            let address = address.ok_or_else(|| {
-                Failure::config(format!(
-                    "{} has members on other hosts: start them there with `tenure node`, or choose another --dir",
-                    folder.display()
-                ))
-            })?;
+            let address = address.ok_or_else(|| messages::up_elsewhere(folder.display()))?;
             Ok(Member { name: peer.name.clone(), address, http: settings.daemon.http, file })
         };
         let members = config.members.iter().map(member).collect::<Result<Vec<_>, Failure>>()?;
@@ -104,23 +99,16 @@ impl Cluster {
         let folder = self.folder.display();
         let number = self.members.len();
         if let Some(wanted) = wishes.nodes.filter(|wanted| usize::from(*wanted) != number) {
-            return Err(Failure::config(format!(
-                "the cluster in {folder} was founded with {number} nodes, not {wanted}: leave --nodes out, choose another --dir, or remove {folder} to begin anew"
-            )));
+            return Err(messages::up_other_nodes(folder, number, wanted));
         }
         let first = self.members.first().map(|member| member.address.port());
         if let (Some(wanted), Some(first)) = (wishes.port.filter(|wanted| Some(*wanted) != first), first) {
-            return Err(Failure::config(format!(
-                "the cluster in {folder} begins at port {first}, not {wanted}: leave --port out, choose another --dir, or remove {folder} to begin anew"
-            )));
+            return Err(messages::up_other_port(folder, first, wanted));
         }
         let Some(wanted) = wishes.lease else { return Ok(()) };
         let lease = self.settings()?.node()?.lease;
         if lease != wanted {
-            let (lease, wanted) = (founding::length(lease), founding::length(wanted));
-            return Err(Failure::config(format!(
-                "the cluster in {folder} has leases of {lease}, not {wanted}: leave --lease out, or change [lease] in its files"
-            )));
+            return Err(messages::up_other_lease(folder, founding::length(lease), founding::length(wanted)));
         }
         Ok(())
     }
@@ -137,24 +125,18 @@ impl Cluster {
 /// The settings of a file alone: what the environment says is for other processes.
 pub(super) fn read(file: &Path) -> Result<Settings, Failure> {
     if !file.exists() {
-        return Err(Failure::config(format!(
-            "{} is missing: this folder has no whole cluster; remove it, or choose another --dir",
-            file.display()
-        )));
+        return Err(messages::up_incomplete(file.display()));
     }
     Settings::found(file)
 }
 
 /// Two processes must not look after one cluster.
 fn lock(file: &Path) -> Result<File, Failure> {
-    let opened = File::open(file).map_err(|error| Failure::config(format!("{}: {error}", file.display())))?;
+    let opened = File::open(file).map_err(|error| messages::up_not_locked(file.display(), error))?;
     match opened.try_lock() {
         Ok(()) => Ok(opened),
-        Err(TryLockError::WouldBlock) => Err(Failure::config(format!(
-            "another `tenure up` runs the cluster in {} already: stop it first, or choose another --dir",
-            file.parent().unwrap_or(file).display()
-        ))),
-        Err(TryLockError::Error(error)) => Err(Failure::config(format!("{}: {error}", file.display()))),
+        Err(TryLockError::WouldBlock) => Err(messages::up_twice(file.parent().unwrap_or(file).display())),
+        Err(TryLockError::Error(error)) => Err(messages::up_not_locked(file.display(), error)),
     }
 }
 
@@ -162,10 +144,7 @@ fn lock(file: &Path) -> Result<File, Failure> {
 fn plan(folder: &Path, wishes: Wishes) -> Result<Plan, Failure> {
     let (nodes, base) = (wishes.nodes.unwrap_or(NODES), wishes.port.unwrap_or(PORT));
     if base.checked_add(2 * nodes - 1).is_none() {
-        return Err(Failure::config(format!(
-            "{nodes} nodes have {} ports, and after {base} there are not that many: choose a smaller --port",
-            2 * nodes
-        )));
+        return Err(messages::up_too_many_ports(nodes, 2 * nodes, base));
     }
     let founder = |i: u16| Founder {
         name: format!("n{}", i + 1),

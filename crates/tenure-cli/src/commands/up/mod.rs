@@ -22,7 +22,7 @@ use crate::api::access::{Link, LinkOrder};
 use crate::arguments::Common;
 use crate::client::Client;
 use crate::daemon::signals::{End, Signals};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::output::{Answer, Verdict};
 use crate::settings::length;
 use cluster::Cluster;
@@ -83,17 +83,14 @@ impl Up {
     /// Does it.
     pub(crate) fn run(self, common: &Common) -> Result<Answer, Failure> {
         if common.config.is_some() {
-            return Err(Failure::new(
-                "tenure up has no configuration but that of its folder: leave -c out, and name the folder with --dir",
-            ));
+            return Err(messages::up_has_no_config());
         }
         let wishes = Wishes { nodes: self.nodes, port: self.port, lease: self.lease };
         let cluster = Cluster::find_or_found(&self.dir, wishes)?;
         // Nodes are tied to the life of the thread that starts them: this one, which lives as long
         // as the process.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime =
-            runtime.map_err(|error| Failure::new(format!("the system gives no runtime: {error}")))?;
+        let runtime = runtime.map_err(|error| messages::system_refuses("an event loop", error))?;
         runtime.block_on(attend(&cluster, &mut Teller::new(common.output)))
     }
 }
@@ -135,7 +132,8 @@ async fn wait_for_all(cluster: &Cluster, nodes: &mut Nodes, teller: &mut Teller)
         };
         match note {
             Some(Note::Ended { node, how }) => {
-                return Err(Failure::new(format!("{node} did not start: {}", nodes.last_words(&node, &how)))
+                let words = nodes.last_words(&node, &how);
+                return Err(messages::up_node_ended(node, words)
                     .with_code(how.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)));
             }
             Some(Note::Ready | Note::Status) => {}
@@ -176,7 +174,7 @@ async fn report(cluster: &Cluster, nodes: &mut Nodes, teller: &Teller) -> Failur
             },
         }
         if nodes.all(|node| !node.runs()) {
-            return Failure::new("no node is left: see their logs, and start again with `tenure up`");
+            return messages::up_nobody_left();
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 use super::cluster::{Cluster, Member};
 use super::notices::Notices;
 use crate::daemon::notify::NO_MEMBER;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 
 /// The variables that nodes take from the environment of `up`. Everything else of ours is for
 /// commands that ask.
@@ -93,8 +93,10 @@ impl Nodes {
     pub(super) fn last_words(&self, name: &str, how: &ExitStatus) -> String {
         let log =
             self.get(name).and_then(|node| std::fs::read_to_string(node.log()).ok()).unwrap_or_default();
-        match log.lines().last() {
-            Some(line) => line.strip_prefix("tenure: ").unwrap_or(line).to_owned(),
+        // The last word is on one line, and lines of a file may follow it.
+        let own = log.lines().rev().find_map(|line| line.strip_prefix("tenure: "));
+        match own.or_else(|| log.lines().last()) {
+            Some(line) => line.to_owned(),
             None => how.to_string(),
         }
     }
@@ -121,8 +123,7 @@ impl Nodes {
 
 impl Node {
     fn start(member: &Member) -> Result<Self, Failure> {
-        Self::try_start(member)
-            .map_err(|error| Failure::new(format!("{} cannot be started: {error}", member.name)))
+        Self::try_start(member).map_err(|error| messages::up_node_ended(&member.name, error))
     }
 
     fn try_start(member: &Member) -> io::Result<Self> {

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 
 /// Looks at every port of every node: `udp` are those where members listen, by UDP, and by TCP for
 /// what is long. `folder` is that of a cluster that has these ports already.
@@ -26,11 +26,8 @@ fn taken<T>(folder: Option<&Path>, address: SocketAddr, bound: io::Result<T>) ->
         _ => format!("cannot be had ({error})"),
     };
     let port = address.port();
-    Err(Failure::config(match folder {
-        Some(folder) => format!(
-            "port {port} {what}, and the cluster in {} has it: stop the program there, or found another with --port BASE --dir DIR",
-            folder.display()
-        ),
-        None => format!("port {port} {what}: stop the program there, or choose others with --port BASE"),
-    }))
+    Err(match folder {
+        Some(folder) => messages::up_port_of_cluster_taken(port, what, folder.display()),
+        None => messages::up_port_taken(port, what),
+    })
 }

@@ -26,7 +26,7 @@ use crate::api::access::{
     AddTokenOrder, Link, LinkOrder, OpenOrder, RevokeTokenOrder, Revoked, SessionOpened, Token, Tokens,
 };
 use crate::clock::{boottime, date, realtime, unix};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::founding::write_file;
 use crate::settings::Settings;
 use crate::tokens::{self, List, Listed, Role};
@@ -103,7 +103,7 @@ impl TokenFile {
         let stamp = path.as_deref().and_then(Stamp::of);
         let author = settings.author();
         let read = path.as_deref().map(|path| read(path, author));
-        let list = read.transpose().map_err(Failure::config)?.unwrap_or_default();
+        let list = read.transpose()?.unwrap_or_default();
         let floor = stamp.map_or(0, |stamp| u64::try_from(stamp.changed.0).unwrap_or(0));
         let calendar = Calendar::new(realtime(), boottime(), floor);
         Ok(Self { path, author, list, stamp, looked: boottime(), calendar })
@@ -152,7 +152,7 @@ impl TokenFile {
                 self.list = List::default();
             }
             Some(Err(reason)) => {
-                tracing::error!(name: "tenure.tokens_unread", reason, "the list of tokens cannot be read: what was read before counts");
+                tracing::error!(name: "tenure.tokens_unread", %reason, "the list of tokens cannot be read: what was read before counts");
             }
         }
     }
@@ -181,12 +181,9 @@ impl TokenFile {
 }
 
 /// The list. One that others could write would let them in, and is refused.
-fn read(path: &Path, author: Author) -> Result<List, String> {
-    let wrong = |what: &dyn std::fmt::Display| {
-        format!("daemon.tokens_file: {}: {what}; make tokens with `tenure token create`", path.display())
-    };
-    let text = read_secret("daemon.tokens_file", path, author).map_err(|failure| failure.to_string())?;
-    List::parse(&text).map_err(|error| wrong(&error))
+fn read(path: &Path, author: Author) -> Result<List, Failure> {
+    let text = read_secret("daemon.tokens_file", path, author)?;
+    List::parse(&text).map_err(|flaw| messages::token_list_refused(path.display(), flaw))
 }
 
 impl Access {

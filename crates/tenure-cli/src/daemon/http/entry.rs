@@ -35,7 +35,7 @@ use tokio::sync::watch;
 
 use crate::api::Code;
 use crate::clock::{boottime, date};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::settings::{CertificateRole, Settings};
 use crate::tokens::Role;
 
@@ -140,14 +140,10 @@ impl Rules {
         let certificate = daemon.tls_client_ca.is_some();
         let loopback = address.ip().is_loopback();
         if !loopback && daemon.tokens_file.is_none() && !certificate {
-            return Err(Failure::config(format!(
-                "daemon.http: other hosts can reach {address} and nobody could be told apart: set daemon.tokens_file, or daemon.tls_client_ca with tls_cert and tls_key, or use 127.0.0.1"
-            )));
+            return Err(messages::http_open_to_all(address));
         }
         if !certificate && !daemon.roles.is_empty() {
-            return Err(Failure::config(
-                "daemon.roles gives roles to certificates, and none is asked for: set daemon.tls_client_ca too",
-            ));
+            return Err(messages::roles_without_certificates());
         }
         let open_reads = daemon.open_reads.unwrap_or(loopback && !certificate);
         Ok(Self { certificate, open_reads, loopback, roles: daemon.roles.clone() })

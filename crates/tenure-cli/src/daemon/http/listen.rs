@@ -28,7 +28,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::api::Code;
 use crate::client::pem;
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::settings::Settings;
 
 use super::answer::Refused;
@@ -45,11 +45,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// Opens a socket; `key` is the setting that names it.
 pub(super) async fn bind(key: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| {
-        Failure::config(format!(
-            "{key}: cannot listen on {address}: {error}; change it, or stop the program that has this port"
-        ))
-    })
+    TcpListener::bind(address).await.map_err(|error| messages::port_refused(key, address, error))
 }
 
 /// TLS by the settings, if they want any.
@@ -58,15 +54,13 @@ pub(super) fn acceptor(settings: &Settings) -> Result<Option<TlsAcceptor>, Failu
     let (cert, key) = match (&daemon.tls_cert, &daemon.tls_key) {
         (Some(cert), Some(key)) => (settings.resolve(cert), settings.read_secret("daemon.tls_key", key)?),
         (None, None) if daemon.tls_client_ca.is_none() => return Ok(None),
-        _ => {
-            return Err(Failure::config(
-                "daemon.tls_cert and daemon.tls_key belong together, and tls_client_ca needs both: set them",
-            ));
-        }
+        (None, None) => return Err(messages::client_ca_alone()),
+        _ => return Err(messages::certificate_pair_halved("daemon.tls_cert and daemon.tls_key")),
     };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let wrong =
-        |error: &dyn std::fmt::Display| Failure::config(format!("daemon.tls_cert and tls_key: {error}"));
+    let wrong = |error: &dyn std::fmt::Display| {
+        messages::certificate_pair_refused("daemon.tls_cert and daemon.tls_key", error)
+    };
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong(&error))?;
@@ -79,7 +73,7 @@ pub(super) fn acceptor(settings: &Settings) -> Result<Option<TlsAcceptor>, Failu
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                 .allow_unauthenticated()
                 .build()
-                .map_err(|error| Failure::config(format!("daemon.tls_client_ca: {error}")))?;
+                .map_err(|error| messages::setting_refused("daemon.tls_client_ca", error))?;
             builder.with_client_cert_verifier(verifier)
         }
     };

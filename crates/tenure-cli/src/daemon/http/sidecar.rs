@@ -14,7 +14,7 @@ use serde::Serialize;
 use tenure::GroupName;
 
 use crate::api::{self, Code};
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 
 use super::answer::Refused;
 use super::desk::Desk;
@@ -29,7 +29,7 @@ struct Name {
 /// The group that the settings name, if they do.
 pub(super) fn group(name: Option<&str>) -> Result<Option<GroupName>, Failure> {
     let group = name.map(GroupName::new).transpose();
-    group.map_err(|error| Failure::config(format!("daemon.sidecar_group: {error}")))
+    group.map_err(|error| messages::setting_refused("daemon.sidecar_group", error))
 }
 
 /// The whole of it.

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, messages};
 use crate::settings::Settings;
 use crate::sockets::Near;
 
@@ -58,12 +58,9 @@ impl Socket {
             return Ok(None);
         };
         let group = settings.daemon.socket_group.as_deref().map(group_id).transpose()?;
-        let listener = bind(&path, group).and_then(UnixListener::from_std).map_err(|error| {
-            Failure::config(format!(
-                "daemon.socket: cannot listen on {}: {error}; name a file in a folder that the daemon may write to",
-                path.display()
-            ))
-        })?;
+        let listener = bind(&path, group)
+            .and_then(UnixListener::from_std)
+            .map_err(|error| messages::socket_refused(path.display(), error))?;
         Ok(Some(Self { listener, friends: Friends { group }, path }))
     }
 
@@ -154,11 +151,7 @@ fn group_id(text: &str) -> Result<u32, Failure> {
     }
     let groups = fs::read_to_string("/etc/group").unwrap_or_default();
     let found = groups.lines().map(Line::of).find(|line| line.name == text);
-    found.and_then(|line| line.id).ok_or_else(|| {
-        Failure::config(format!(
-            "daemon.socket_group: there is no group '{text}' in /etc/group: make it, or write its number"
-        ))
-    })
+    found.and_then(|line| line.id).ok_or_else(|| messages::socket_group_unknown(text))
 }
 
 /// Whether `/etc/passwd` and `/etc/group` have a user in a group.
