@@ -259,7 +259,8 @@ impl View {
         self.reports.insert(member, said);
     }
 
-    /// Whether a member may have said that it is free before it granted to the leader that is known.
+    /// Whether a member may have said that it is free before it granted to the known leader.
+    ///
     /// Its word may have waited for a session, while the two could not hear each other. One whose
     /// largest term is at least the leader's will not grant in that term any more, whenever it said
     /// so; any other counts if it was asked after the leader was heard of.

@@ -69,7 +69,7 @@ pub(crate) struct Verdict {
     pub(crate) excused: usize,
 }
 
-/// What was done and seen, without the alerts.
+/// Deeds and observations of a day, without the alerts.
 pub(crate) struct Day<'a> {
     pub(crate) ledger: &'a Ledger,
     pub(crate) events: &'a [Event],
@@ -131,7 +131,7 @@ impl Day<'_> {
         event.hosts.len() > 1
     }
 
-    /// What must fire.
+    /// The alerts that must fire.
     pub(crate) fn wanted(&self) -> Vec<Wanted> {
         let lease = u64::try_from(LEASE.as_nanos()).expect("it is short") * 5 / 4;
         let within = |(from, to): &Span| self.span.0 <= *from && *to <= self.span.1;

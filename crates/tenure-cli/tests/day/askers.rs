@@ -1,5 +1,5 @@
-//! Askers on every host: over HTTP and by the commands, round after round. What they were told is
-//! kept for the referee.
+//! Askers on every host: over HTTP and by the commands, round after round. The
+//! answers are kept for the referee.
 
 use std::process::Output;
 use std::sync::atomic::Ordering::Relaxed;

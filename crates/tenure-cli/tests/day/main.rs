@@ -7,9 +7,10 @@
 //! of one group alive at once, and answers that were not true. `alerts.rs` says which alerts had to
 //! fire and which could.
 //!
-//! `cargo xtask torture day [--minutes M] [--seed S]` is a whole day; as a test among others it
-//! takes a minute. Needs root, for namespaces of the network, and Prometheus. The order of what is
-//! done follows from the seed; its effects depend on the machine as well.
+//! `cargo xtask torture day [--minutes M] [--seed S]` runs it. `cargo xtask test` does not yet: the
+//! day still finds answers that are not true, and not every one is understood. Needs root, for
+//! namespaces of the network, and Prometheus. The order of what is done follows from the seed; its
+//! effects depend on the machine as well.
 
 mod alerts;
 mod askers;
@@ -163,7 +164,7 @@ fn live(plan: Plan, net: Net, folder: &Path) -> Seen {
     Seen { ledger, claims, events, holes, fired, span }
 }
 
-/// What Prometheus has seen.
+/// The observations of Prometheus.
 struct Charts {
     alerts: Value,
     up: Value,

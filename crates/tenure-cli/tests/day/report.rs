@@ -147,7 +147,7 @@ fn gaps(seen: &Seen) {
         let touches = |event: &&Event| {
             event.from <= to && (event.group.as_deref() == Some(group) || event.group.is_none())
         };
-        // What was done to this very group and is not long ago counts before the rest.
+        // A recent deed to this very group counts before the rest.
         let recent = |event: &&Event| from <= event.to.saturating_add(3_000_000_000);
         let of = |own: bool| {
             let found = seen.events.iter().filter(touches).filter(recent);

@@ -1,4 +1,4 @@
-//! What happens in the day: two threads, one that does things to the cluster and one that does
+//! The deeds of the day, in two threads: one that does things to the cluster and one that does
 //! things to the applications, each in an order that is drawn from the seed.
 
 use std::sync::Mutex;

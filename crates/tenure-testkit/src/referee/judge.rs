@@ -3,7 +3,7 @@
 //! A question was put at `asked` and answered at `told`; both are readings of the asker itself, one
 //! before the question was sent and one after the answer had come. An answer is true if it was so
 //! at some instant between the two. A rule finds an answer wrong only where the ledger leaves no
-//! such instant. What an application's runner does is known from outside: its lease begins some
+//! such instant. An application's runner is known from outside: its lease begins some
 //! time before its command, and may last on after the command's death.
 //!
 //! An answer **"X leads in term T"** is wrong
@@ -43,7 +43,7 @@ use std::collections::BTreeMap;
 
 use super::ledger::{Ledger, Life};
 
-/// What somebody was told.
+/// An answer to somebody.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Says {
     /// This process leads.
@@ -116,7 +116,7 @@ pub struct Wrong {
     pub rule: &'static str,
     /// The answer.
     pub claim: Claim,
-    /// What was the case.
+    /// The case as it was.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a referee knows: the lives of commands, and the processes of runners.
+//! The knowledge of a referee: the lives of commands, and the processes of runners.
 
 use std::collections::{BTreeMap, BTreeSet};
 

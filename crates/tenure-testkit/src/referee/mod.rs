@@ -1,5 +1,5 @@
-//! A referee: it knows when the command of which runner was alive, and judges by that what others
-//! say of leaders.
+//! A referee: it knows when each runner's command was alive, and judges by that what others say of
+//! leaders.
 //!
 //! **The clock.** All instants are readings of CLOCK_BOOTTIME in nanoseconds, which all processes
 //! and namespaces of one machine share.
@@ -172,7 +172,7 @@ impl Desk {
         }
     }
 
-    /// What is still alive was alive at its newest reading.
+    /// A command that is still alive was alive at its newest reading.
     fn close_the_books(&mut self) {
         for one in &self.open {
             if let Some((life, slot)) = one.life {
