@@ -31,6 +31,7 @@
 //! | [`local`] | Fetzer and Cristian: a leader for every partition |
 //! | [`classic`] | the elections of the lectures, on anonymous ports and among named processes |
 //! | [`log`] | a replicated log, driven by an election |
+//! | [`explore`] | views of machines, for an explorer of all states |
 //! | [`fence`] | the receiver's side: admits a leader's write by its token, or refuses it |
 
 #[macro_use]
@@ -40,6 +41,7 @@ pub mod boot;
 pub mod classic;
 pub mod detect;
 pub mod eventual;
+pub mod explore;
 pub mod fence;
 pub mod local;
 pub mod log;

@@ -38,6 +38,13 @@ impl LocalTime {
         Self(self.0.saturating_add(span.0))
     }
 
+    /// The same instant by a clock whose zero lies `by` later. For explorers: see
+    /// [`Explore::shift`](crate::explore::Explore::shift).
+    #[must_use]
+    pub fn shifted(self, by: LocalSpan) -> Self {
+        Self(self.0.saturating_sub(by.0))
+    }
+
     /// The last tick at or before this reading.
     #[must_use]
     pub fn floor_to(self, tick: LocalSpan) -> Self {
@@ -473,6 +480,11 @@ impl StampClock {
             self.count = 0;
         }
         Ok(())
+    }
+
+    /// See [`LocalTime::shifted`].
+    pub(crate) fn shift(&mut self, by: LocalSpan) {
+        self.latest = self.latest.shifted(by);
     }
 
     /// Takes a stamp larger than all before it.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::LocalTime;
+use crate::time::LocalSpan;
 
 /// A table of `N` timers, named by an enum that converts to its position.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +41,13 @@ impl<const N: usize> Timers<N> {
         self.0.iter().flatten().min().copied()
     }
 
+    /// See [`LocalTime::shifted`].
+    pub(crate) fn shift(&mut self, by: LocalSpan) {
+        for at in self.0.iter_mut().flatten() {
+            *at = at.shifted(by);
+        }
+    }
+
     /// Whether a timer has run out; if so it is cleared.
     pub fn take_expired(&mut self, timer: impl Into<usize>, now: LocalTime) -> bool {
         self.0[timer.into()].take_if(|at| *at <= now).is_some()
@@ -66,6 +74,11 @@ impl<K: Ord + Copy> Agenda<K> {
     /// The owner of the earliest deadline, if that has come.
     pub fn due(&self, now: LocalTime) -> Option<K> {
         self.0.first().filter(|(at, _)| *at <= now).map(|(_, owner)| *owner)
+    }
+
+    /// See [`LocalTime::shifted`].
+    pub(crate) fn shift(&mut self, by: LocalSpan) {
+        self.0 = self.0.iter().map(|(at, owner)| (at.shifted(by), *owner)).collect();
     }
 
     /// Moves an owner's entry from one deadline to another.

@@ -4,6 +4,7 @@
 //! with a reading where it matters, in [`Candidate::leads_until`] and at completion.
 
 use crate::detect::weak::Weak;
+use crate::explore::View;
 use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, Span, Stamp};
 use crate::timers::Timers;
@@ -621,5 +622,51 @@ impl Candidate {
         self.run = None;
         self.timers.clear(Timer::Fail);
         self.timers.clear(Timer::Retry);
+    }
+}
+
+impl Candidate {
+    /// See [`Explore`](crate::explore::Explore). Advice is left out: it decides when a campaign
+    /// tries, or what a user is told of others.
+    pub(super) fn view(&self, longest_lease: Span, v: &mut View<'_>) {
+        v.assume(!self.campaigns, "nobody campaigns: attempts come at any time");
+        v.assume(self.finding.is_idle(), "nobody asks where the leader is");
+        for run in [&self.run, &self.completed] {
+            v.flag(run.is_some());
+            run.iter().for_each(|run| run.view(v));
+        }
+        v.flag(self.lead.is_some());
+        if let Some(lead) = &self.lead {
+            v.num(lead.term.0);
+            v.deadline(lead.until);
+        }
+        v.flag(self.stood_down);
+        v.num(self.hint.0);
+        for timer in [Timer::Expire, Timer::Fail, Timer::Release] {
+            v.deadline_opt(self.timers.at(timer));
+        }
+        for timer in [Timer::Retry, Timer::Relay, Timer::Renew, Timer::Start, Timer::Look, Timer::Find] {
+            v.far(self.timers.at(timer));
+        }
+        self.verifying.view(longest_lease, v);
+        self.handover.view(v);
+    }
+
+    /// See [`LocalTime::shifted`]. Readings of what the view leaves out stay where they are.
+    pub(super) fn shift(&mut self, by: LocalSpan) {
+        for run in [&mut self.run, &mut self.completed].into_iter().flatten() {
+            run.shift(by);
+        }
+        if let Some(lead) = &mut self.lead {
+            lead.until = lead.until.shifted(by);
+            lead.start = lead.start.shifted(by);
+        }
+        self.timers.shift(by);
+        self.verifying.shift(by);
+    }
+
+    /// The run under way.
+    pub(super) fn running(&self) -> Option<InstanceId> {
+        self.run.as_ref().map(|run| run.request.id)
     }
 }

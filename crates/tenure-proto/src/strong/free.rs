@@ -6,6 +6,7 @@
 //! whom it refused for its grant's sake, no longer than the grant can last, and tells them. A hint:
 //! who hears it draws a new start, and asks like anybody else.
 
+use crate::time::LocalSpan;
 use crate::{Context, GroupId, LocalTime, NodeId};
 
 use super::candidate::{Around, Candidate, Timer};
@@ -57,6 +58,20 @@ impl Candidate {
         let looks = [Timer::Start, Timer::Look].into_iter().filter_map(|timer| self.timers.at(timer)).min();
         if self.is_waiting() && looks.is_some_and(|at| at > soon) {
             self.await_turn(around.cx.now(), around);
+        }
+    }
+}
+
+impl Refused {
+    /// Forgets all of them: a hint may be lost.
+    pub(super) fn forget(&mut self) {
+        self.0.clear();
+    }
+
+    /// See [`LocalTime::shifted`].
+    pub(super) fn shift(&mut self, by: LocalSpan) {
+        for (_, until) in &mut self.0 {
+            *until = until.shifted(by);
         }
     }
 }

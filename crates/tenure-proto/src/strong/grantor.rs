@@ -1,5 +1,7 @@
 //! The grantor's side: steps 4-6 of OQwBD, one group.
 
+use crate::explore::View;
+use crate::time::LocalSpan;
 use crate::{Context, GroupId, LocalTime, NodeId};
 
 use super::epoch::{Body, Charter, Epoch};
@@ -250,4 +252,45 @@ pub(super) fn remembered_grants(cells: &[Cell]) -> impl Iterator<Item = (GroupId
         Cell::Grant(group, Some(grant)) => Some((*group, *grant)),
         _ => None,
     })
+}
+
+impl Grant {
+    /// See [`Explore`](crate::explore::Explore).
+    pub(super) fn view(&self, v: &mut View<'_>) {
+        self.holder.view(v);
+        v.num(self.epoch.0);
+        self.newest.view(v);
+        v.num(self.term.0);
+        v.deadline(self.until);
+    }
+
+    /// See [`LocalTime::shifted`].
+    pub(super) fn shift(&mut self, by: LocalSpan) {
+        self.until = self.until.shifted(by);
+    }
+}
+
+impl Grantor {
+    /// See [`Explore`](crate::explore::Explore). Those who were refused are left out: all that
+    /// becomes of them is a hint.
+    pub(super) fn view(&self, v: &mut View<'_>) {
+        v.flag(self.grant.is_some());
+        self.grant.iter().for_each(|grant| grant.view(v));
+        v.num(self.max_term.0);
+        self.tombs.view(v);
+    }
+
+    /// See [`LocalTime::shifted`].
+    pub(super) fn shift(&mut self, by: LocalSpan) {
+        self.grant.iter_mut().for_each(|grant| grant.shift(by));
+        self.tombs.shift(by);
+        self.refused.shift(by);
+    }
+
+    /// Forgets what was given back: a late request is refused for it, or lost on the way, with the
+    /// same result. Another refusal may tell as much of terms.
+    pub(super) fn forget(&mut self) {
+        self.tombs = Tombs::default();
+        self.refused.forget();
+    }
 }

@@ -41,6 +41,7 @@ use std::collections::BTreeMap;
 use super::message::{Event, GrantRequest, Message, Refusal, Term};
 use super::rules::Rules;
 use super::{Nerio, Process};
+use crate::explore::View;
 use crate::time::LocalSpan;
 use crate::{Context, LocalTime, NodeId};
 
@@ -293,5 +294,19 @@ impl<R: Rules> Nerio<R> {
     /// operator confirms it.
     pub fn doubted(&self) -> Option<(NodeId, Term)> {
         self.process.heights.doubted
+    }
+}
+
+impl Heights {
+    /// See [`Explore`](crate::explore::Explore). How high terms are known to be, and who has paid
+    /// for it, matters only where a term is far above all others. No exploration gets there, so it
+    /// is left out, and that is checked.
+    pub(super) fn view(&self, known: Term, v: &mut View<'_>) {
+        let terms = known.max(self.granted).max(self.vouched).max(self.confirmed);
+        let spent = self.buckets.values().map(|bucket| bucket.spent).max().unwrap_or(0);
+        v.assume(terms.0.max(spent) < BURST / 4, "terms stay far below what a key may spend");
+        v.assume(self.doubted.is_none() && self.asked.is_none(), "nobody doubts a term");
+        v.assume(self.keys.is_empty(), "each process speaks by a key of its own");
+        v.num(self.granted.0);
     }
 }

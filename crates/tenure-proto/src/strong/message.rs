@@ -10,6 +10,7 @@ use super::height::HeightTalk;
 use super::recovery::RecoveryTalk;
 use super::wedge::WedgeTalk;
 use crate::detect::weak::Beat;
+use crate::explore::View;
 use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, Pledge, Span, Stamp};
 use crate::{GroupId, Incarnation, LocalTime, NodeId, Record};
@@ -510,5 +511,34 @@ impl Record for Cell {
             Self::Life { store, .. } => CellKey::Life(*store),
             Self::Adopted { .. } => CellKey::Adopted,
         }
+    }
+}
+
+impl Holder {
+    /// See [`Explore`](crate::explore::Explore).
+    pub(super) fn view(self, v: &mut View<'_>) {
+        v.node(self.node);
+        v.wide(self.incarnation.0);
+    }
+}
+
+impl InstanceId {
+    /// See [`Explore`](crate::explore::Explore).
+    pub(super) fn view(self, v: &mut View<'_>) {
+        self.holder.view(v);
+        v.num(self.seq);
+    }
+}
+
+impl GrantRequest {
+    /// See [`Explore`](crate::explore::Explore). Where drift is bounded the start means nothing to
+    /// others, and to the asker itself it is the end of its run.
+    pub(super) fn view(&self, v: &mut View<'_>) {
+        v.num(self.group.0);
+        v.num(self.epoch.0);
+        self.id.view(v);
+        v.num(self.lease.as_nanos());
+        v.flag(self.kind == Kind::Renew);
+        v.num(self.term.0);
     }
 }

@@ -157,6 +157,7 @@ mod disturbed;
 pub mod edict;
 pub mod epoch;
 mod event;
+mod explore;
 pub mod find;
 mod forget;
 mod free;

@@ -36,7 +36,9 @@ use super::message::{Event, InstanceId, Message, Term};
 use super::rules::Rules;
 use super::term::Ceiling;
 use super::{Nerio, Process};
+use crate::explore::View;
 use crate::quorum::NodeSet;
+use crate::time::LocalSpan;
 use crate::{Context, LocalTime, NodeId};
 
 /// The questions of a recovering grantor, and the answers.
@@ -155,5 +157,20 @@ impl<R: Rules> Nerio<R> {
             group.grantor.max_term = group.grantor.max_term.max(top);
         }
         self.with_process(|process| process.end_recovery(top, cx));
+    }
+}
+
+impl Recovery {
+    /// See [`Explore`](crate::explore::Explore). `said` counts repetitions.
+    pub(super) fn view(&self, v: &mut View<'_>) {
+        self.id.view(v);
+        v.set(self.answered);
+        v.num(self.top.0);
+        v.deadline(self.asks_at);
+    }
+
+    /// See [`LocalTime::shifted`].
+    pub(super) fn shift(&mut self, by: LocalSpan) {
+        self.asks_at = self.asks_at.shifted(by);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::explore::View;
 use crate::quorum::NodeSet;
 use crate::time::{LocalSpan, Stamp};
 use crate::{LocalTime, NodeId};
@@ -92,4 +93,32 @@ pub(super) struct Rival {
     pub(super) node: NodeId,
     pub(super) held: NodeSet,
     pub(super) until: LocalTime,
+}
+
+impl Run {
+    /// See [`Explore`](crate::explore::Explore). The start is the timer that ends the run. Left
+    /// out is all that tells a campaign when to try again: who did not answer, how often they were
+    /// asked, and the words of refusals besides their terms.
+    pub(super) fn view(&self, v: &mut View<'_>) {
+        self.request.view(v);
+        self.charter.view(v);
+        v.set(self.oks);
+        v.set(self.nacks);
+        // The first answer of a grantor counts, in whatever order grantors answered.
+        let mut stamps: Vec<_> = self.stamps.iter().map(|(node, at)| (v.name(*node), *node, *at)).collect();
+        stamps.sort_by_key(|(name, ..)| *name);
+        stamps.dedup_by_key(|(name, ..)| *name);
+        v.num(stamps.len() as u64);
+        for (_, node, at) in stamps {
+            v.stamp(node, at);
+        }
+    }
+
+    /// See [`LocalTime::shifted`].
+    pub(super) fn shift(&mut self, by: LocalSpan) {
+        self.request.start = self.request.start.shifted(by);
+        if let Some(rival) = &mut self.rival {
+            rival.until = rival.until.shifted(by);
+        }
+    }
 }

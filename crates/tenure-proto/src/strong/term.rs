@@ -13,6 +13,7 @@
 //! So a start costs no terms after a clean stop, and after a crash no more than about as many as
 //! were granted.
 
+use crate::explore::View;
 use crate::{Context, Protocol, Ticket};
 
 use super::message::{Cell, Term};
@@ -100,6 +101,17 @@ impl Ceiling {
     /// [`Rules::ends_with_close`](super::Rules::ends_with_close).
     pub(super) fn close<P: Protocol<Record = Cell>>(exact: Term, cx: &mut Context<'_, P>) {
         cx.persist(Cell::Ceiling(exact));
+    }
+}
+
+impl Ceiling {
+    /// See [`Explore`](crate::explore::Explore). `size` never changes.
+    pub(super) fn view(&self, v: &mut View<'_>) {
+        v.num(self.length);
+        for block in [self.older, self.newer] {
+            v.num(block.upto.0);
+            v.ticket(block.ticket);
+        }
     }
 }
 

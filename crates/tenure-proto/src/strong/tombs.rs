@@ -10,6 +10,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::explore::View;
+use crate::time::LocalSpan;
 use crate::{Incarnation, LocalTime, NodeId};
 
 use super::message::{Holder, InstanceId};
@@ -76,6 +78,30 @@ impl Tombs {
 fn lives(node: NodeId) -> std::ops::RangeInclusive<Holder> {
     let life = |incarnation| Holder { node, incarnation };
     life(Incarnation(0))..=life(Incarnation(u128::MAX))
+}
+
+impl Tombs {
+    /// See [`Explore`](crate::explore::Explore). `by_end` says the same once more.
+    pub(super) fn view(&self, v: &mut View<'_>) {
+        let now = v.now();
+        let known = self.by_life.iter().filter(|(_, (_, forget))| now < *forget);
+        let mut known: Vec<_> = known.map(|(holder, tomb)| (v.name(holder.node), holder, tomb)).collect();
+        known.sort_unstable_by_key(|(name, holder, _)| (*name, holder.incarnation));
+        v.num(known.len() as u64);
+        for (_, holder, (seq, forget)) in known {
+            holder.view(v);
+            v.num(*seq);
+            v.deadline(*forget);
+        }
+    }
+
+    /// See [`LocalTime::shifted`].
+    pub(super) fn shift(&mut self, by: LocalSpan) {
+        for (_, forget) in self.by_life.values_mut() {
+            *forget = forget.shifted(by);
+        }
+        self.by_end = self.by_life.iter().map(|(holder, (_, forget))| (*forget, *holder)).collect();
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! lost p repeats it; the release in it is believed only from p itself, for r cannot know that p
 //! has given up E. If all fails the lease of p has ended anyway, and an election follows.
 
+use crate::explore::View;
 use crate::{LocalTime, NodeId};
 
 use super::candidate::{Around, Candidate, Timer};
@@ -116,5 +117,18 @@ impl<R: Rules> Around<'_, '_, R> {
     /// Says something to a process of this group.
     pub(super) fn say(&mut self, to: NodeId, talk: Talk) {
         self.cx.send(to, Message::Talk { group: self.group, talk }, None);
+    }
+}
+
+impl Handover {
+    /// See [`Explore`](crate::explore::Explore). `left` counts repetitions of a message.
+    pub(super) fn view(&self, v: &mut View<'_>) {
+        v.flag(self.to.is_some());
+        self.to.iter().for_each(|to| v.node(*to));
+        v.flag(self.relayed.is_some());
+        if let Some((release, request, _)) = &self.relayed {
+            release.view(v);
+            request.view(v);
+        }
     }
 }

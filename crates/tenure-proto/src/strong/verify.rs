@@ -11,7 +11,8 @@
 //! after its answer (erratum E4): an answer is a **pledge**. It delays the release, not the end of
 //! E: p may stop leading at once, but nobody else can begin.
 
-use crate::time::{Pledge, Span};
+use crate::explore::View;
+use crate::time::{LocalSpan, Pledge, Span};
 use crate::{LocalTime, NodeId};
 
 use super::candidate::{Around, Candidate, Timer};
@@ -140,5 +141,28 @@ impl Candidate {
             (None, Some(upto)) => self.send_release(upto, around),
             (_, None) => {}
         }
+    }
+}
+
+impl Verifying {
+    /// See [`Explore`](crate::explore::Explore). An answer to a question is worth nothing when the
+    /// longest lease that began with it is over.
+    pub(super) fn view(&self, longest_lease: Span, v: &mut View<'_>) {
+        v.flag(self.asked.is_some());
+        if let Some(asked) = &self.asked {
+            asked.id.view(v);
+            v.age(asked.start, longest_lease.nominal().times(2));
+            v.node(asked.of);
+        }
+        v.deadline_opt(self.pledged);
+        v.num(self.owed.map_or(0, |owed| owed.seq));
+    }
+
+    /// See [`LocalTime::shifted`].
+    pub(super) fn shift(&mut self, by: LocalSpan) {
+        if let Some(asked) = &mut self.asked {
+            asked.start = asked.start.shifted(by);
+        }
+        self.pledged = self.pledged.map(|until| until.shifted(by));
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::member::say;
 use super::proposer::Timer;
 use super::{Charter, Denial, Epoch, EpochTalk};
+use crate::explore::View;
 use crate::strong::message::{Cell, Event, Term};
 use crate::strong::rules::Rules;
 use crate::strong::{Nerio, Process};
@@ -180,5 +181,32 @@ impl<R: Rules> Process<R> {
         let retry = self.config.settings().retry.nominal();
         let patience = retry.times(8).plus(cx.jitter(retry.times(16)));
         self.membership.timers.set(Timer::Finish, cx.now().after(patience));
+    }
+}
+
+impl Ballot {
+    /// See [`Explore`](crate::explore::Explore).
+    pub(in crate::strong) fn view(&self, v: &mut View<'_>) {
+        v.num(self.number);
+        v.flag(self.node.is_some());
+        self.node.iter().for_each(|node| v.node(*node));
+        v.wide(self.incarnation.0);
+    }
+}
+
+impl Acceptor {
+    /// See [`Explore`](crate::explore::Explore).
+    pub(super) fn view(&self, v: &mut View<'_>) {
+        self.promised.view(v);
+        view_accepted(self.accepted.as_ref(), v);
+    }
+}
+
+/// The charter that was accepted, and under which ballot.
+pub(in crate::strong) fn view_accepted(accepted: Option<&(Ballot, Arc<Charter>)>, v: &mut View<'_>) {
+    v.flag(accepted.is_some());
+    if let Some((ballot, charter)) = accepted {
+        ballot.view(v);
+        charter.view(v);
     }
 }

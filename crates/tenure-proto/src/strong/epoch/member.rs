@@ -5,11 +5,13 @@ use std::sync::Arc;
 use super::acceptor::Acceptor;
 use super::proposer::{Proposer, Timer};
 use super::{Charter, Epoch, EpochTalk};
+use crate::explore::View;
 use crate::quorum::NodeSet;
 use crate::strong::config::Succession;
 use crate::strong::message::{Cell, Event, Message, Refusal};
 use crate::strong::rules::Rules;
 use crate::strong::{Nerio, Process};
+use crate::time::LocalSpan;
 use crate::timers::Timers;
 use crate::{BootKind, Context, LocalTime, NodeId, Ticket};
 
@@ -236,4 +238,31 @@ pub(super) fn say<R: Rules>(
     cx: &mut Context<'_, Nerio<R>>,
 ) {
     cx.send(to, Message::Epoch(talk), after);
+}
+
+impl Membership {
+    /// See [`Explore`](crate::explore::Explore). The time of adoption matters as the end of the
+    /// wait that counts from it, which ends at once in the founding epoch.
+    pub(in crate::strong) fn view(&self, v: &mut View<'_>) {
+        self.charter.view(v);
+        v.ticket(self.saved);
+        if self.charter.epoch > Epoch(0) {
+            v.deadline(self.charter.spacing(self.adopted_at));
+            v.deadline(self.young_until);
+            v.num(self.told.bits());
+        }
+        self.acceptor.view(v);
+        self.proposer.view(v);
+        for timer in [Timer::Propose, Timer::Resend, Timer::Finish, Timer::Effect] {
+            v.far(self.timers.at(timer));
+        }
+    }
+
+    /// See [`LocalTime::shifted`].
+    pub(in crate::strong) fn shift(&mut self, by: LocalSpan) {
+        self.adopted_at = self.adopted_at.shifted(by);
+        self.young_until = self.young_until.shifted(by);
+        self.proposer.shift(by);
+        self.timers.shift(by);
+    }
 }

@@ -54,6 +54,18 @@ mod proposer;
 pub mod repair;
 mod stores;
 mod talk;
+
+impl Charter {
+    /// See [`Explore`](crate::explore::Explore). There is one founding charter; any other is named
+    /// by all that it says.
+    pub(super) fn view(&self, v: &mut View<'_>) {
+        v.num(self.epoch.0);
+        if self.epoch > Epoch(0) {
+            v.wide(self.digest());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -61,6 +73,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use acceptor::Ballot;
+pub(super) use acceptor::view_accepted;
 pub use barred::Barred;
 pub use change::{Change, ChangeError};
 pub use lineage::{CharterId, Lineage, Relation};
@@ -69,6 +82,7 @@ pub use proposer::{Halt, Stage};
 pub use stores::{StoreId, Stores};
 
 use super::message::Term;
+use crate::explore::View;
 use crate::quorum::Quorums;
 use crate::time::{Clockwork, LocalSpan, Span};
 use crate::{LocalTime, NodeId};

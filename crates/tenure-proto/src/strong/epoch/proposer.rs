@@ -8,6 +8,7 @@ use super::change::{Change, ChangeError};
 use super::force::Force;
 use super::member::say;
 use super::{Body, Charter, Denial, Epoch, EpochTalk};
+use crate::explore::View;
 use crate::quorum::{NodeSet, Quorums};
 use crate::strong::message::{Event, Term};
 use crate::strong::rules::Rules;
@@ -459,5 +460,33 @@ impl<R: Rules> Process<R> {
             self.membership.timers.set(Timer::Finish, now.after(again));
         }
         None
+    }
+}
+
+impl Proposer {
+    /// See [`Explore`](crate::explore::Explore). How often it was outbid decides how long it
+    /// pauses.
+    pub(super) fn view(&self, v: &mut View<'_>) {
+        v.opaque(&(&self.goal, &self.step, &self.force, self.highest, self.last_top));
+        v.flag(self.ballot.is_some());
+        self.ballot.iter().for_each(|proposal| proposal.view(v));
+    }
+
+    /// See [`LocalTime::shifted`].
+    pub(super) fn shift(&mut self, by: LocalSpan) {
+        if let Some(proposal) = &mut self.ballot {
+            proposal.first_promise = proposal.first_promise.map(|at| at.shifted(by));
+            proposal.too_soon = proposal.too_soon.map(|at| at.shifted(by));
+        }
+    }
+}
+
+impl Proposal {
+    /// How often it was said decides how long it pauses. The time of the first promise is one that
+    /// no sound proposer looks at.
+    fn view(&self, v: &mut View<'_>) {
+        v.opaque(&(self.epoch, self.ballot, &self.left, self.answered, &self.phase));
+        v.deadline_opt(self.too_soon);
+        v.flag(self.first_promise.is_some());
     }
 }

@@ -317,3 +317,12 @@ impl<R: Rules> Nerio<R> {
         self.process.wedging.wedged
     }
 }
+
+impl Wedging {
+    /// Whether nothing of it is in use: where epochs are not ended.
+    pub(super) fn is_idle(&self) -> bool {
+        let wants = self.goal.is_some() || self.attempt.is_some();
+        let keeps = self.wedged || self.accepted.is_some() || self.promised.is_some();
+        !wants && !keeps && self.timers.next().is_none()
+    }
+}
