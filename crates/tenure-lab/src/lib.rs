@@ -16,6 +16,7 @@
 //! | [`simulate`] | what goes wrong, drawn from a seed: first it breaks, then it heals |
 //! | [`play`] | what goes wrong, told by a person; all else happens by itself |
 //! | [`sweep`] | many seeds on all cores |
+//! | [`explore`] | every reachable state of a shipped machine, in a small scope |
 //! | [`race`] | protocols and parts of them compared, in tables and plots |
 //! | [`script`], [`shrink`] | traces and scenarios as text, replayed and made small |
 //! | [`linear`] | whether what clients saw is explained by one store |
@@ -39,6 +40,7 @@ pub mod audit;
 pub mod catalogue;
 pub mod count;
 pub mod draw;
+pub mod explore;
 pub mod linear;
 pub mod play;
 pub mod property;

@@ -9,6 +9,7 @@ use tenure_proto::NodeId;
 
 use crate::count::Counts;
 use crate::draw::Picture;
+use crate::explore::{self, Checked, ScopeAbout, Wanted};
 use crate::property::{Property, Status, Tenure, Violation};
 use crate::protocols::{eventual, local, log, named, strong};
 use crate::script;
@@ -170,6 +171,15 @@ pub trait Experiment: Sync {
     /// Repeats a script or performs a [play](crate::play), as it stands or with another mutant
     /// (`Some(None)`: the sound protocol).
     fn replay(&self, text: &str, instead: Option<Option<&str>>) -> Result<Replay, Error>;
+    /// The scopes in which the explorer can walk it, the smallest first; none where it cannot.
+    fn scopes(&self) -> Vec<ScopeAbout>;
+    /// Walks every reachable state of a scope; `report` is told now and then how far it has come.
+    fn check(
+        &self,
+        mutant: Option<&str>,
+        wanted: &Wanted,
+        report: &mut explore::Report<'_>,
+    ) -> Result<Checked, Error>;
     /// Runs seeds one after the other without recording; returns how many events there were. For
     /// benchmarks.
     fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error>;
@@ -190,6 +200,21 @@ pub trait Entry: Sync {
     /// The properties that the list shows: those that the judge owes this protocol.
     fn properties(&self) -> &'static [Property] {
         self.sound().properties()
+    }
+    /// The scopes in which the explorer can walk it, the smallest first.
+    fn scopes(&self) -> Vec<ScopeAbout> {
+        Vec::new()
+    }
+    /// Walks a scope of that name.
+    fn check(
+        &self,
+        _subject: Self::Subject,
+        _scope: &str,
+        _named: (&str, Option<&str>),
+        _wanted: &Wanted,
+        _report: &mut explore::Report<'_>,
+    ) -> Result<Checked, String> {
+        Err("this protocol cannot be walked".to_owned())
     }
     /// The faults that it tolerates.
     fn bears(&self) -> Faults {
@@ -269,6 +294,28 @@ impl<E: Entry> Experiment for E {
         let (_, named) = script::subject_of(text).map_err(|error| Error::new(error.to_string()))?;
         let name = instead.map_or(named.as_deref(), |instead| instead);
         bench(self, name)?.replay(text, name, instead.is_some())
+    }
+
+    fn scopes(&self) -> Vec<ScopeAbout> {
+        Entry::scopes(self)
+    }
+
+    fn check(
+        &self,
+        mutant: Option<&str>,
+        wanted: &Wanted,
+        report: &mut explore::Report<'_>,
+    ) -> Result<Checked, Error> {
+        let (about, scopes) = (Entry::about(self), Entry::scopes(self));
+        let Some(first) = scopes.first() else {
+            return Err(Error::new(format!("{} cannot be walked yet: nerio-drift can", about.name)));
+        };
+        let name = wanted.scope.as_deref().unwrap_or(first.name);
+        if !scopes.iter().any(|scope| scope.name == name) {
+            return Err(Error::unknown("scope", name, scopes.iter().map(|scope| scope.name)));
+        }
+        let subject = bench(self, mutant)?.subject;
+        Ok(Entry::check(self, subject, name, (about.name, mutant), wanted, report)?)
     }
 
     fn exercise(&self, trial: &Trial, first: u64, seeds: u64, properties: bool) -> Result<u64, Error> {

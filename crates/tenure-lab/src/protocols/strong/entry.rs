@@ -1,6 +1,8 @@
 //! Nerio in the catalogue: the sound machine, or one of its mutants.
 
 use crate::catalogue::{About, Entry, MutantAbout};
+use crate::explore::{self, Checked, ScopeAbout, Wanted};
+use crate::protocols::strong::explore::{NerioWalk, scopes};
 use crate::protocols::strong::mutants::{self, Broken, Mutant};
 use crate::protocols::strong::subject::{Model, Strong};
 use crate::subject::Order;
@@ -61,6 +63,28 @@ impl Entry for Nerio {
             (MutantAbout { name: mutant.name, says: mutant.says }, mutant.subject(self.model))
         };
         mutants_of(self.model).map(ready).collect()
+    }
+
+    fn scopes(&self) -> Vec<ScopeAbout> {
+        let scopes = scopes(&self.sound());
+        scopes.iter().map(|scope| ScopeAbout { name: scope.name, says: scope.says }).collect()
+    }
+
+    fn check(
+        &self,
+        subject: Self::Subject,
+        scope: &str,
+        named: (&str, Option<&str>),
+        wanted: &Wanted,
+        report: &mut explore::Report<'_>,
+    ) -> Result<Checked, String> {
+        if subject.flaws != Flaws::NONE || subject.order != Order::Sound {
+            return Err("the explorer walks the machine, and this mutant is a flaw of its driver".to_owned());
+        }
+        let found = scopes(&subject).into_iter().find(|found| found.name == scope);
+        let scope = found.ok_or("there is no such scope")?;
+        let walk = NerioWalk { members: scope.members, subject };
+        explore::check(walk, scope, wanted, named, report)
     }
 }
 
