@@ -229,6 +229,53 @@ fn a_sweep_saves_a_small_scenario_that_replays_to_the_same_violation() {
 }
 
 #[test]
+fn a_walk_of_a_small_scope_meets_every_state_and_holds() {
+    let folder = Folder::new(TENURE, "walk");
+    let output = folder.tenure("lab check nerio-drift -o json");
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    let check = json(&output);
+    assert_eq!((check["verdict"].as_str(), check["complete"].as_bool()), (Some("holds"), Some(true)));
+    assert_eq!((check["states"].as_u64(), check["depth"].as_u64()), (Some(1639), Some(11)));
+    assert!(check["states_per_second"].as_u64() > Some(0));
+    let witnesses = check["witnesses"].as_array().unwrap();
+    assert!(witnesses.iter().any(|witness| witness["name"] == "lapsed" && witness["seen"] == true));
+}
+
+#[test]
+fn a_walk_saves_the_shortest_way_to_a_violation_and_it_replays() {
+    let folder = Folder::new(TENURE, "way");
+    let output = folder.tenure("lab check nerio-drift --scope two --mutant aborted-ok -o json");
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    let check = json(&output);
+    assert_eq!((check["verdict"].as_str(), check["complete"].as_bool()), (Some("broken"), Some(false)));
+    assert_eq!(
+        (check["violation"]["length"].as_u64(), check["violation"]["confirmed"].as_bool()),
+        (Some(8), Some(true))
+    );
+    assert_eq!(check["scenario"], "nerio-drift-aborted-ok-two.scenario");
+    let replay = folder.tenure("lab replay nerio-drift-aborted-ok-two.scenario -o json");
+    assert_eq!(replay.status.code(), Some(1));
+    assert_eq!(json(&replay)["violation"]["property"], check["violation"]["property"]);
+    assert_eq!(json(&replay)["as_expected"], true);
+}
+
+#[test]
+fn a_walk_that_a_bound_ends_exits_with_3() {
+    let folder = Folder::new(TENURE, "bound");
+    let output = folder.tenure("lab check nerio-drift --scope two --states 1000");
+    assert_eq!(output.status.code(), Some(3), "{}", stdout(&output));
+    assert!(stdout(&output).contains("not exhausted"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_walk_that_never_sees_what_it_is_there_for_exits_with_1() {
+    let folder = Folder::new(TENURE, "empty");
+    let output = folder.tenure("lab check nerio-drift --scope two --acquisitions 0");
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stdout(&output).starts_with("nerio-drift, scope two: unexercised"), "{}", stdout(&output));
+}
+
+#[test]
 fn the_sound_protocol_holds_where_a_mutant_fails() {
     let folder = Folder::new(TENURE, "sound");
     let file = broken_scenario(&folder);

@@ -3,6 +3,7 @@
 mod adversary;
 mod audit;
 mod bench;
+mod check;
 mod check_history;
 mod list;
 mod mutants;
@@ -26,6 +27,7 @@ use crate::output::{Answer, Format};
   tenure lab run nerio-drift --seed 7 --html run.html            one run, drawn
   tenure lab sweep nerio-drift --seeds 10000                     many runs, on all cores
   tenure lab sweep nerio-drift --seeds 10000 --mutant swap-rho   one rule broken on purpose
+  tenure lab check nerio-drift --scope two                       every state of a small scope
   tenure lab replay nerio-drift-swap-rho-17.scenario             what that found, repeated
   tenure lab race election                                       how long elections take
   tenure lab run clockwise --nodes 1024 --order worst            an election on a ring, counted
@@ -47,6 +49,8 @@ enum Command {
     Run(Box<run::Run>),
     /// Run many seeds on all cores; the first violation is made small and saved
     Sweep(Box<sweep::Sweep>),
+    /// Walk every reachable state of a small scope; the shortest way to a violation is saved
+    Check(Box<check::Check>),
     /// Repeat a trace or a scenario
     Replay(replay::Replay),
     /// Judge the traces of real nodes by the same properties
@@ -71,6 +75,7 @@ impl Lab {
             Command::List(list) => list.run(format),
             Command::Run(run) => run.run(format),
             Command::Sweep(sweep) => sweep.run(format),
+            Command::Check(check) => check.run(format),
             Command::Replay(replay) => replay.run(format),
             Command::Audit(audit) => audit.run(format),
             Command::CheckHistory(check) => check.run(format),
