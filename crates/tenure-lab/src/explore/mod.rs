@@ -10,7 +10,7 @@
 //!    and a global state names them by number: see [`State`]. A step of a host is carried out once,
 //!    and looked up ever after.
 //! 2. **Every machine is called at one reading.** When time passes, its times move instead
-//!    ([`Explore::shift`](tenure_proto::explore::Explore::shift)).
+//!    ([`Explore::shift`]).
 //! 3. **Equal is what has the same future**: what the machine writes down as its view, up to
 //!    renaming hosts that play the same part.
 //!
