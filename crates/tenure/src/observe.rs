@@ -250,23 +250,13 @@ impl View {
             },
             None => Said { state, came: now, at: LocalTime::ZERO, answers: now, until: later(now, UNTOLD) },
         };
-        if known.is_some_and(|known| said.at < known.at) || self.is_of_before(&said) {
+        if known.is_some_and(|known| said.at < known.at) {
             return;
         }
         if let GroupState::Bound { holder, term, leads: true } = state {
             self.on_leader(term, holder, now);
         }
         self.reports.insert(member, said);
-    }
-
-    /// Whether a member may have said that it is free before it granted to the known leader.
-    ///
-    /// Its word may have waited for a session, while the two could not hear each other. One whose
-    /// largest term is at least the leader's will not grant in that term any more, whenever it said
-    /// so; any other counts if it was asked after the leader was heard of.
-    fn is_of_before(&self, said: &Said) -> bool {
-        let GroupState::Free { after } = said.state else { return false };
-        self.leader.is_some_and(|(term, _)| after < term && said.answers < self.heard)
     }
 
     /// A leader speaks. Older words than the newest are dropped.
@@ -489,33 +479,6 @@ mod tests {
         let token = Token::new(Term(term), number);
         let body = (!body.is_empty()).then(|| body.as_bytes().to_vec());
         Proclaim { group: tenure_proto::GroupId(1), epoch: Epoch(0), leader: A, token, body }
-    }
-
-    #[test]
-    fn a_member_that_was_free_before_a_leader_and_is_heard_late_does_not_end_its_leadership() {
-        let mut view = View::default();
-        answer(&mut view, A, bound(9, true), 10, 5);
-        // The word of C has waited until the two could hear each other again.
-        let when = Some(When { echo: at(0), at: at(4), left: LocalSpan::ZERO });
-        let (group, epoch, state) = (tenure_proto::GroupId(1), Epoch(0), free(8));
-        view.on_report(C, &Report { group, epoch, state, when }, at(10));
-        answer(&mut view, B, free(8), 10, 0); // It could not hear the leader, and is free.
-        assert_eq!(scene_at(&mut view, 10), leader(9));
-        answer(&mut view, A, bound(9, true), 11, 5);
-        answer(&mut view, C, bound(9, true), 11, 5);
-        assert_eq!(judged(&mut view, 11, 11).0, JudgedState::Leader { leader: A, term: Term(9) });
-    }
-
-    #[test]
-    fn a_member_that_can_grant_to_the_leader_no_more_counts_whenever_it_said_so() {
-        let mut view = View::default();
-        answer(&mut view, A, bound(9, true), 10, 5);
-        let when = Some(When { echo: at(0), at: at(4), left: LocalSpan::ZERO });
-        for member in [B, C] {
-            let (group, epoch, state) = (tenure_proto::GroupId(1), Epoch(0), free(9));
-            view.on_report(member, &Report { group, epoch, state, when }, at(10));
-        }
-        assert_eq!(scene_at(&mut view, 10), Leadership::Nobody { after: Term(9) });
     }
 
     #[test]
