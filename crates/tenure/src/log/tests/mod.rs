@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use tenure_proto::NodeId;
+use tenure_testkit::ports::free_addresses;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -45,17 +46,12 @@ struct Cluster {
     hint: watch::Sender<Hint>,
 }
 
-/// Ports that are free now, for datagrams and streams.
-fn free(count: usize) -> Vec<SocketAddr> {
-    let held: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    held.iter().map(|listener| listener.local_addr().unwrap()).collect()
-}
-
 impl Cluster {
     fn found() -> Self {
         let (id, key) = (ClusterId::draw(), ClusterKey::generate());
         let dir = tempfile::tempdir().unwrap();
-        let cluster = Self { dir, id, key, addresses: free(3), hint: watch::channel(Hint::default()).0 };
+        let cluster =
+            Self { dir, id, key, addresses: free_addresses(3), hint: watch::channel(Hint::default()).0 };
         NAMES.iter().for_each(|name| super::found(&cluster.config(name)).unwrap());
         cluster
     }
@@ -318,7 +314,7 @@ fn by_node((node, config): &(Node, Config)) -> Log<Lines> {
 /// A cluster of real nodes that elects.
 async fn nodes(cluster: &Cluster, dir: &Path) -> Vec<(Node, Config)> {
     let mut nodes = Vec::new();
-    let places = free(3);
+    let places = free_addresses(3);
     for (name, address) in NAMES.iter().zip(&places) {
         let mut config = crate::Config::new(name, Key::Cluster(cluster.key.clone()));
         let addresses: Vec<String> = places.iter().map(ToString::to_string).collect();
@@ -486,7 +482,7 @@ async fn a_leader_whose_streams_lead_nowhere_lets_another_lead() {
     let nodes = nodes(&cluster, dir.path()).await;
     let mut cut = Config { retry: Duration::from_millis(30), ..nodes[0].1.clone() };
     for peer in cut.members.iter_mut().filter(|peer| peer.name != "a") {
-        peer.address = free(1)[0].to_string(); // Nobody is there.
+        peer.address = free_addresses(1)[0].to_string(); // Nobody is there.
     }
     let lonely = by_node(&(nodes[0].0.clone(), cut));
     until("it holds the lease", &lonely, |status| {
