@@ -20,6 +20,8 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write as _};
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aws_lc_rs::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
@@ -111,7 +113,8 @@ impl Snapshots {
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         self.fresh().insert(id);
         let file = Arc::new(file);
-        Ok(Unfinished { file, path: Some(path), id, length: 0, synced: 0, snapshots: self.clone() })
+        let failed = Arc::new(AtomicBool::new(false));
+        Ok(Unfinished { file, path: Some(path), id, length: 0, synced: 0, failed, snapshots: self.clone() })
     }
 
     /// Makes a snapshot, or says why there is none.
@@ -194,16 +197,20 @@ pub(super) struct Unfinished {
     /// How many bytes were written.
     pub(super) length: u64,
     synced: u64,
+    /// A write or a sync has failed, perhaps where nobody waited for it: the file is never named.
+    /// After a failed sync, the next one succeeds although the bytes are not on the disk.
+    failed: Arc<AtomicBool>,
     snapshots: Snapshots,
 }
 
 impl io::Write for Unfinished {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write_all_at(bytes, self.length)?;
-        self.length += bytes.len() as u64;
-        if self.length - self.synced >= PACE {
-            self.file.sync_data()?;
-            self.synced = self.length;
+        let end = self.length + bytes.len() as u64;
+        let syncs = end - self.synced >= PACE;
+        put_at(&self.file, bytes, self.length, syncs, &self.failed)?;
+        self.length = end;
+        if syncs {
+            self.synced = end;
         }
         Ok(bytes.len())
     }
@@ -217,10 +224,8 @@ impl Unfinished {
     pub(super) async fn add(&mut self, piece: Vec<u8>) -> io::Result<()> {
         let (file, at, end) = (self.file.clone(), self.length, self.length + piece.len() as u64);
         let syncs = end - self.synced >= PACE;
-        let write = move || {
-            file.write_all_at(&piece, at)?;
-            if syncs { file.sync_data() } else { Ok(()) }
-        };
+        let failed = self.failed.clone();
+        let write = move || put_at(&file, &piece, at, syncs, &failed);
         spawn_blocking(write).await.map_err(io::Error::other)??;
         self.length = end;
         if syncs {
@@ -247,6 +252,9 @@ impl Unfinished {
     fn name(mut self) -> io::Result<Held> {
         let held = Held { id: self.id, length: self.length };
         self.file.sync_all()?;
+        if self.failed.load(Relaxed) {
+            return Err(io::Error::other("a part of it could not be written"));
+        }
         if let Some(path) = &self.path {
             fs::rename(path, self.snapshots.path(held))?;
         }
@@ -254,6 +262,13 @@ impl Unfinished {
         sync_folder(&self.snapshots.0.folder)?;
         Ok(held)
     }
+}
+
+/// Writes at a place, syncs if asked, and remembers a failure.
+fn put_at(file: &File, bytes: &[u8], at: u64, syncs: bool, failed: &AtomicBool) -> io::Result<()> {
+    let written = file.write_all_at(bytes, at);
+    let done = written.and_then(|()| if syncs { file.sync_data() } else { Ok(()) });
+    done.inspect_err(|_| failed.store(true, Relaxed))
 }
 
 impl Drop for Unfinished {
@@ -424,6 +439,19 @@ mod tests {
         assert_eq!(snapshots.make(b"", fails, b""), Err("no more".to_owned()));
         let panics = Snapshot::streamed(|_| panic!("broken"));
         assert_eq!(snapshots.make(b"", panics, b""), Err("broken".to_owned()));
+        assert_eq!(files(dir.path()), 0);
+    }
+
+    #[test]
+    fn a_file_to_which_a_write_failed_is_never_named_although_later_ones_succeed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = Snapshots::new(dir.path()).begin().unwrap();
+        let good = file.file.clone();
+        file.file = Arc::new(File::open(file.path.as_ref().unwrap()).unwrap()); // Refuses writes.
+        assert!(file.write(b"lost").is_err());
+        file.file = good;
+        file.write_all(b"kept").unwrap();
+        assert!(file.seal().is_err());
         assert_eq!(files(dir.path()), 0);
     }
 
