@@ -440,7 +440,9 @@ impl<R: Rules> Nerio<R> {
         self.on_request(request.id.holder.node, request, cx);
         let leader = request.id.holder;
         self.with_group(request.group, cx, |candidate, around| {
-            if around.own.grant.is_some_and(|grant| grant.holder == leader) {
+            // One that comes late, of an earlier term of the same holder, renews nothing.
+            let renews = |grant: Grant| grant.holder == leader && grant.term == request.term;
+            if around.own.grant.is_some_and(renews) {
                 candidate.on_renewed((leader, request.term), around);
                 candidate.ask_for_preference(leader, priority, around);
             }
