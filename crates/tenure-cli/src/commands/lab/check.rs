@@ -27,14 +27,14 @@ use crate::output::{self, Answer, Format, Table, Verdict, grouped, many, pairs, 
   tenure lab check nerio-drift --scope release --seconds 600 --memory 8 -o json
 
 Scopes of nerio-drift, the smallest first: one, renewal, ticks, two, release, two-free, restart,
-cut, reboot. A walk that met every state says 'exhausted'; then the verdict is about all runs of the
-scope. A walk that never saw what its scope is there for has failed, whatever it met.
+cut, reboot. A walk that met every state says 'exhausted'; then the verdict is about all runs of
+the scope. A walk that never saw what its scope is there for has failed, whatever it met.
 
 Only nerio-drift has scopes. Not walked yet: other protocols, clocks with bounded skew, changes of
 the members, hand-over, verification, candidates that are members.
 
-Exit codes: 0 exhausted and every property holds, 1 one is broken or something that must be seen was
-not, 2 error, 3 a bound was reached and nothing is broken so far.")]
+Exit codes: 0 exhausted and every property holds, 1 one is broken or something that must be seen
+was not, 2 error, 3 a bound was reached and nothing is broken so far.")]
 pub(super) struct Check {
     /// The protocol
     #[arg(value_name = "NAME")]
