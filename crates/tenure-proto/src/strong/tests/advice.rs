@@ -201,6 +201,8 @@ fn a_former_leader_that_asks_for_another_term_is_not_known_to_lead_before_it_ren
     let request = GrantRequest { kind: Kind::Renew, ..request(0, 3, 2) };
     bench.hear(0, Message::Extend { request, alive: everyone(), priority: 0 });
     assert_eq!(is_renewed(&bench), (Term(2), true));
+    bench.hear(0, renewal(1, everyone(), 0));
+    assert_eq!(is_renewed(&bench), (Term(2), true), "a late request of the former term changes nothing");
 }
 
 #[test]
